@@ -1,0 +1,74 @@
+"""The plain admin of the control plane, for superusers; it shows no memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from agents.auth import issue_key
+from agents.models import Agent, ApiKey, Identity, Membership, MemoryConfig, Team
+
+
+class MemoryConfigInline(admin.StackedInline):
+    model = MemoryConfig
+    can_delete = False
+    min_num = 1
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Agent | None = None) -> list[str]:
+        # another backend or file would leave the agent's memories behind
+        return ["backend", "sqlite_path"] if obj else []
+
+
+@admin.register(Agent)
+class AgentAdmin(admin.ModelAdmin):
+    list_display = ["name", "display_name", "language", "is_active", "created_at"]
+    list_filter = ["is_active", "language"]
+    search_fields = ["name", "display_name"]
+    inlines = [MemoryConfigInline]
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(admin.ModelAdmin):
+    list_display = ["prefix", "agent", "name", "user_id", "last_used_at", "revoked_at"]
+    list_filter = ["agent"]
+    list_select_related = ["agent"]
+    actions = ["revoke"]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> list[str]:
+        shown = ["prefix", "last_used_at", "revoked_at"]
+        return [*shown, "agent", "user_id"] if obj else shown
+
+    def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
+        if change:
+            super().save_model(request, obj, form, change)
+            return
+        row, key = issue_key(obj.agent, name=obj.name, user_id=obj.user_id)
+        obj.pk, obj.prefix = row.pk, row.prefix
+        messages.warning(request, _("Copy the key now, it is not shown again: %s") % key)
+
+    @admin.action(description=_("Revoke the selected keys"))
+    def revoke(self, request: HttpRequest, queryset: Any) -> None:
+        queryset.filter(revoked_at=None).update(revoked_at=timezone.now())
+
+
+@admin.register(Identity)
+class IdentityAdmin(admin.ModelAdmin):
+    list_display = ["account", "user_id", "agent"]
+    list_select_related = ["account", "agent"]
+    search_fields = ["account__username", "user_id"]
+
+
+class MembershipInline(admin.TabularInline):
+    model = Membership
+    extra = 1
+
+
+@admin.register(Team)
+class TeamAdmin(admin.ModelAdmin):
+    list_display = ["name"]
+    search_fields = ["name"]
+    inlines = [MembershipInline]

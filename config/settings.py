@@ -1,0 +1,222 @@
+"""Settings: every knob an environment variable; a wrong value stops the start.
+
+README.md, "Settings", lists the variables.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import secrets
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.translation import gettext_lazy as _
+
+env = environ.Env()
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+DATA_DIR = Path(env.str("DATA_DIR", str(BASE_DIR / "data"))).resolve()
+DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
+MEMORY_DIR = DATA_DIR / "memory"
+"""The only folder that an agent's SQLite file can be in."""
+
+
+def _secret_key() -> str:
+    """Return SECRET_KEY, or the one kept in DATA_DIR, made at the first start."""
+    if key := env.str("SECRET_KEY", ""):
+        return key
+    path = DATA_DIR / "secret_key"
+    if not path.exists():
+        with tempfile.NamedTemporaryFile("w", dir=DATA_DIR) as draft:  # mode 600
+            draft.write(secrets.token_urlsafe(50))
+            draft.flush()
+            # a link appears whole and to one process only, however many start at once
+            with contextlib.suppress(FileExistsError):
+                os.link(draft.name, path)
+    key = path.read_text()
+    if not key:
+        raise ImproperlyConfigured(f"{path} is empty; delete it and start again.")
+    return key
+
+
+SECRET_KEY = _secret_key()
+DEBUG = env.bool("DEBUG", False)
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "agents",
+    "memory",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "config.urls"
+WSGI_APPLICATION = "config.wsgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+# --- databases -------------------------------------------------------------------------
+
+SQLITE_OPTIONS = {
+    "timeout": 30,
+    # IMMEDIATE: a transaction that reads first cannot fail when it comes to write
+    "transaction_mode": "IMMEDIATE",
+    # FULL: a memory that was acknowledged survives a power cut, not only a killed process
+    "init_command": (
+        "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-65536;"
+        "PRAGMA foreign_keys=ON; PRAGMA temp_store=MEMORY;"
+    ),
+}
+_MYSQL_DRIVER = (
+    "The MySQL driver is missing; install its headers (apt install default-libmysqlclient-dev "
+    "pkg-config gcc python3-dev) and start ./run again."
+)
+MYSQL_OPTIONS = {"charset": "utf8mb4", "isolation_level": "read committed"}
+
+
+def _database(url: str, name: str) -> dict[str, Any]:
+    """Return Django's settings for a database URL, mysql:// or sqlite:///.
+
+    Raises ImproperlyConfigured for any other scheme.
+    """
+    parsed: dict[str, Any] = dict(env.db_url_config(url))
+    engine = parsed.get("ENGINE", "")
+    if engine.endswith("mysql"):
+        if not importlib.util.find_spec("MySQLdb"):
+            raise ImproperlyConfigured(f"{name}: {_MYSQL_DRIVER}")
+        parsed["OPTIONS"] = {**MYSQL_OPTIONS, **parsed.get("OPTIONS", {})}
+        parsed["CONN_MAX_AGE"] = 600
+        parsed["CONN_HEALTH_CHECKS"] = True
+        parsed["TEST"] = {"CHARSET": "utf8mb4"}
+    elif engine.endswith("sqlite3"):
+        parsed["OPTIONS"] = {**SQLITE_OPTIONS, **parsed.get("OPTIONS", {})}
+        parsed["CONN_MAX_AGE"] = None
+    else:
+        raise ImproperlyConfigured(f"{name} must begin with mysql:// or sqlite:///.")
+    return parsed
+
+
+DATABASES = {
+    "default": _database(
+        env.str("DATABASE_URL", f"sqlite:///{DATA_DIR / 'hippo.sqlite3'}"), "DATABASE_URL"
+    )
+}
+MYSQL_OBSTACLE = "MySQL is not configured; set MYSQL_URL=mysql://user:password@host:3306/database."
+"""Why agents cannot use MySQL, where they cannot."""
+if mysql_url := env.str("MYSQL_URL", ""):
+    if not mysql_url.startswith("mysql:"):
+        raise ImproperlyConfigured("MYSQL_URL must begin with mysql://.")
+    if importlib.util.find_spec("MySQLdb"):
+        DATABASES["mysql"] = _database(mysql_url, "MYSQL_URL")
+    else:
+        MYSQL_OBSTACLE = _MYSQL_DRIVER
+DATABASE_ROUTERS = ["memory.databases.MemoryRouter"]
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- people ----------------------------------------------------------------------------
+
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.Argon2PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+X_FRAME_OPTIONS = "DENY"
+
+LANGUAGE_CODE = env.str("LANGUAGE_CODE", "zh-hans")
+LANGUAGES = [("zh-hans", _("Simplified Chinese")), ("en", _("English"))]
+if LANGUAGE_CODE not in dict(LANGUAGES):
+    raise ImproperlyConfigured("LANGUAGE_CODE must be zh-hans or en.")
+LOCALE_PATHS = [BASE_DIR / "locale"]
+TIME_ZONE = env.str("TIME_ZONE", "UTC")
+USE_TZ = True
+
+# --- static files ----------------------------------------------------------------------
+
+STATIC_URL = "static/"
+STATIC_ROOT = BASE_DIR / ".static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+
+# --- background work -------------------------------------------------------------------
+
+CELERY_BROKER_URL = env.str("BROKER_URL", "filesystem://")
+if CELERY_BROKER_URL.startswith("filesystem:"):
+    _queue = DATA_DIR / "queue"
+    for _folder in ("messages", "processed", "control"):
+        (_queue / _folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+    CELERY_BROKER_TRANSPORT_OPTIONS = {
+        # one folder for both directions: the worker takes what the web puts there
+        "data_folder_in": str(_queue / "messages"),
+        "data_folder_out": str(_queue / "messages"),
+        "processed_folder": str(_queue / "processed"),
+        "control_folder": str(_queue / "control"),
+        "store_processed": False,
+        "polling_interval": 0.1,
+    }
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TIMEZONE = TIME_ZONE
+CELERY_BEAT_SCHEDULE = {
+    "optimize-indexes": {
+        "task": "memory.tasks.optimize_indexes",
+        "schedule": 24 * 60 * 60,
+    },
+}
+
+# --- logs ------------------------------------------------------------------------------
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": env.str("LOG_LEVEL", "INFO")},
+}

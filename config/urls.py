@@ -1,0 +1,12 @@
+"""Addresses. Until the memory pages exist the web interface is the plain admin."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.urls import path
+from django.views.generic import RedirectView
+
+urlpatterns = [
+    path("", RedirectView.as_view(pattern_name="admin:index")),
+    path("admin/", admin.site.urls),
+]

@@ -1,0 +1,308 @@
+"""The analyzer: text in, terms out; the same terms whatever engine indexes them.
+
+Three steps, each a function: `fold` makes spellings alike, `document_terms` and
+`query_terms` cut folded text into terms, `encode_term` writes a term as the plain
+ASCII word that both engines' default tokenizers keep whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+
+import rjieba
+import Stemmer
+import zhconv_rs
+
+from memory.words import BASE_FORMS, LIGHT_WORDS, STOP_WORDS
+
+ANALYZER_VERSION = 1
+"""Stored with every row of terms; raise it when the same text gives other terms."""
+
+MAX_QUERY_CHARS = 4_000
+"""Longer queries are analysed by their beginning and their end."""
+
+MAX_TERM_CHARS = 72
+"""Encoded terms, scope key included, stay under InnoDB's 84."""
+
+_LIGHT_WEIGHT = 0.4
+_BEGINNING_WEIGHT = 0.2
+_CROSS_PAIR_WEIGHT = 0.35
+_CHARACTER_WEIGHT = 0.2
+"""What weak evidence counts for in a query: light words, words that only begin alike,
+a pair of characters across two dictionary words, one character of a longer word."""
+
+_BEGINNING_CHARS = 5
+
+_HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_UNSPACED = (  # scripts written without spaces between words, or with glued particles
+    _HAN + "\u3040-\u30ff\u31f0-\u31ff\u1100-\u11ff\uac00-\ud7af"
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+)
+
+
+def _mark_ranges() -> str:
+    """Return combining marks as ranges for a character class; `\\w` leaves them out."""
+    marks = [code for code in range(0x20000) if unicodedata.category(chr(code))[0] == "M"]
+    ranges: list[list[int]] = []
+    for code in marks:
+        if ranges and ranges[-1][1] == code - 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
+    return "".join(f"{chr(low)}-{chr(high)}" for low, high in ranges)
+
+
+_WORD = rf"[^\W_{_UNSPACED}](?:[^\W_{_UNSPACED}]|[{_mark_ranges()}])*"
+_TOKEN = re.compile(rf"(?P<run>[{_UNSPACED}]+)|(?P<word>{_WORD}(?:[-_./@:+#&=\\'\u2019]+{_WORD})*)")
+_INNER_SIGNS = re.compile(r"[-_./@:+#&=\\]+")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_HAN_ONLY = re.compile(f"[{_HAN}]+")
+_QUOTES = "\"'`\u2018\u2019\u201c\u201d()[]{}<>\u300a\u300b\u300c\u300d\u300e\u300f\u3010\u3011"
+_STOPS = ".,;:?!\u2026\u3001\u3002"  # full-width ones are folded to these
+_OPENING = _QUOTES + _STOPS + "-~*^+|"
+_CLOSING = _QUOTES + _STOPS
+_LATIN = re.compile(r"[a-z]+")
+_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
+_CLITIC = re.compile(r"['\u2019](?:s|t|m|re|ve|ll|d)\b", re.IGNORECASE)
+
+_stemmer = Stemmer.Stemmer("english")
+
+
+def _simplified_characters() -> dict[int, str]:
+    """Map each traditional character to its simplified form, one character at a time.
+
+    Converting whole sentences is context-dependent, so that one character could be
+    indexed in one way and asked for in another.
+    """
+    blocks = ((0x3400, 0x4DC0), (0x4E00, 0xA000), (0x20000, 0x323B0))
+    characters = [chr(code) for first, end in blocks for code in range(first, end)]
+    simplified = zhconv_rs.zhconv("\n".join(characters), "zh-hans").split("\n")
+    return {
+        ord(old): new
+        for old, new in zip(characters, simplified, strict=True)
+        if old != new and len(new) == 1
+    }
+
+
+_SIMPLIFIED = _simplified_characters()
+
+
+def fold(text: str) -> str:
+    """Return `text` in the spelling that is compared: NFKC, lower case, simplified.
+
+    Format and control characters are dropped (a zero-width space is no word), white
+    space becomes single spaces. Idempotent.
+    """
+    return _fold_case(_fold_width(text))
+
+
+def _fold_width(text: str) -> str:
+    kept = "".join(
+        " " if character.isspace() else character
+        for character in unicodedata.normalize("NFKC", text)
+        if character.isspace() or unicodedata.category(character) not in ("Cc", "Cf", "Cs")
+    )
+    return " ".join(kept.split())
+
+
+def _fold_case(text: str) -> str:
+    # casefold can undo the composition that NFKC made (and the other way round)
+    return unicodedata.normalize("NFKC", text.casefold()).translate(_SIMPLIFIED)
+
+
+def document_terms(text: str) -> list[str]:
+    """Return every term of `text` in its order, repeats kept, stop words kept.
+
+    A word gives its stem, itself where that differs (typing finds it by prefix), and
+    its beginning (`compe~` for competition and compete); an identifier gives itself and
+    its parts; Chinese gives dictionary words, overlapping pairs and characters.
+    """
+    terms: list[str] = []
+    for kind, token in _tokens(text):
+        if kind == "word":
+            for word in token:
+                terms.extend(_word_terms(word))
+        else:
+            terms.extend(term for term, _ in _run_terms(token[0]))
+    return terms
+
+
+def query_terms(text: str) -> dict[str, float]:
+    """Return the terms to look for with their weights in (0, 1], in order of appearance.
+
+    Stop words are dropped unless nothing else is left. Past `MAX_QUERY_CHARS` the
+    middle of the text is left out.
+    """
+    if len(text) > MAX_QUERY_CHARS:
+        half = MAX_QUERY_CHARS // 2
+        text = f"{text[:half]} {text[-half:]}"
+    telling: dict[str, float] = {}
+    silent: dict[str, float] = {}
+    for kind, token in _tokens(text):
+        if kind == "word":
+            for word in token:
+                weighted = telling if word not in STOP_WORDS else silent
+                for term, weight in _weighted_word(word):
+                    weighted[term] = max(weight, weighted.get(term, 0.0))
+        else:
+            for term, weight in _run_terms(token[0]):
+                weighted = telling if term not in STOP_WORDS else silent
+                weighted[term] = max(weight, weighted.get(term, 0.0))
+    return telling or silent
+
+
+def literals(text: str) -> tuple[str, ...]:
+    """Return the folded words of a query to be taken letter by letter, or ().
+
+    That is a query in which every word holds a sign inside or behind it (`100%`,
+    `file_name`, `c++`): cut into terms it would find its parts. Signs alone are no
+    literal, and those that people put round words (quotes, brackets, a minus in front)
+    are taken off.
+    """
+    words = [word.lstrip(_OPENING).rstrip(_CLOSING) for word in fold(text).split()]
+    words = [word for word in words if any(map(_is_searchable, word))]
+    return tuple(words) if all(map(_has_sign, words)) else ()
+
+
+def short_words(text: str) -> tuple[str, ...]:
+    """Return the folded words of a query that has none of three letters or more, or ().
+
+    Where these are no words of any memory they may still be parts of some.
+    """
+    words = [word.lstrip(_OPENING).rstrip(_CLOSING) for word in fold(text).split()]
+    words = [word for word in words if any(map(_is_searchable, word))]
+    return tuple(words) if all(len(word) <= 2 for word in words) else ()
+
+
+def last_word(text: str) -> str:
+    """Return the word that is being typed: the end of `text`, folded, or ''."""
+    tokens = list(_tokens(text))
+    if not tokens or text[-1:].isspace():
+        return ""
+    kind, token = tokens[-1]
+    return token[-1] if kind == "word" else token[0][-2:]
+
+
+def _is_searchable(character: str) -> bool:
+    category = unicodedata.category(character)
+    return category[0] in "LNM" or category == "So"
+
+
+def _has_sign(word: str) -> bool:
+    return any(not _is_searchable(character) and character not in "'\u2019" for character in word)
+
+
+def _tokens(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield ("word", forms of one word or identifier) and ("run", [unspaced characters])."""
+    wide = _fold_width(text)
+    previous_number, previous_end = "", -1
+    for match in _TOKEN.finditer(wide):
+        token = match.group()
+        if match.lastgroup == "run":
+            run = _fold_case(token)
+            if previous_number and match.start() == previous_end:
+                yield "word", [previous_number + run[0]]  # 50条, 12月
+            yield "run", [run]
+        else:
+            yield "word", _word_forms(token)
+        previous_number = token if token.isdigit() else ""
+        previous_end = match.end()
+
+
+def _word_forms(token: str) -> list[str]:
+    """Return the word, or an identifier's whole and its parts, folded and distinct."""
+    token = _CLITIC.sub("", token).replace("'", "").replace("\u2019", "")
+    parts = [part for piece in _INNER_SIGNS.split(token) for part in _CAMEL.split(piece)]
+    forms = [_fold_case(token), *(_fold_case(part) for part in parts)]
+    return list(dict.fromkeys(form for form in forms if form))
+
+
+def _run_terms(run: str) -> list[tuple[str, float]]:
+    """Return the terms of unspaced text with their weights in a query.
+
+    Dictionary words of three characters or more, every pair, every character.
+    """
+    words = rjieba.cut(run) if _HAN_ONLY.fullmatch(run) else [run]
+    found: list[tuple[str, float]] = []
+    starts, position = set(), 0
+    for word in words:
+        starts.add(position)
+        position += len(word)
+        if len(word) > 2 and len(words) > 1:
+            found.append((word, 1.0))
+    for index in range(len(run) - 1):
+        crosses = index + 1 in starts
+        found.append((run[index : index + 2], _CROSS_PAIR_WEIGHT if crosses else 1.0))
+    for word in words:
+        weight = 1.0 if len(word) == 1 else _CHARACTER_WEIGHT
+        found.extend((character, weight) for character in word)
+    return found
+
+
+@lru_cache(maxsize=65_536)
+def _word_terms(word: str) -> tuple[str, ...]:
+    """Return a word's stem, the word where it differs, and its beginning if it is longer."""
+    if ordinal := _ORDINAL.fullmatch(word):
+        return ordinal[1], word
+    if not _LATIN.fullmatch(word):
+        return (word,)
+    stem = _stemmer.stemWord(BASE_FORMS.get(word, word))
+    terms = dict.fromkeys((stem, word))
+    if len(stem) >= _BEGINNING_CHARS:
+        terms[f"{stem[:_BEGINNING_CHARS]}~"] = None
+    return tuple(terms)
+
+
+def _weighted_word(word: str) -> list[tuple[str, float]]:
+    terms = _word_terms(word)
+    stem, last = terms[0], terms[-1]
+    weight = _LIGHT_WEIGHT if word in LIGHT_WORDS or stem in LIGHT_WORDS else 1.0
+    found = [(stem, weight)]
+    if last.endswith("~"):
+        found.append((last, weight * _BEGINNING_WEIGHT))
+    return found
+
+
+def scope_key(number: int) -> str:
+    """Return a scope's number as the self-delimiting prefix of its terms.
+
+    The first letter tells how many base-36 digits follow, so no key is the beginning
+    of another and no term of one scope can equal a term of another.
+    """
+    digits = _base36(number)
+    return chr(ord("a") + len(digits)) + digits
+
+
+def encode_term(term: str, key: str) -> str:
+    """Return `term` behind its scope's `key` as 3 to 72 ASCII letters and digits.
+
+    One to one and prefix-preserving: letters and digits stand for themselves but `q`,
+    which is doubled; any other character is `q` and four base-36 digits. Terms past
+    the limit keep their beginning and end in a hash.
+    """
+    word = key + "".join(map(_encode_character, term))
+    if len(word) <= MAX_TERM_CHARS:
+        return word
+    digest = hashlib.blake2b(word.encode(), digest_size=12).hexdigest()
+    # `qz` opens no character: the first digit of four never passes `n`
+    return f"{word[:40]}qz{digest}"
+
+
+@lru_cache(maxsize=32_768)
+def _encode_character(character: str) -> str:
+    if character.isascii() and character.isalnum():
+        return "qq" if character == "q" else character.lower()
+    return "q" + _base36(ord(character)).rjust(4, "0")
+
+
+def _base36(number: int) -> str:
+    digits = ""
+    while True:
+        number, rest = divmod(number, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[rest] + digits
+        if not number:
+            return digits

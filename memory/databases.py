@@ -1,0 +1,196 @@
+"""Where each agent's memories live: stores, their aliases, and the router.
+
+`default` holds the control plane and the shared scopes. An agent's own memories are in
+a SQLite file of DATA_DIR/memory or in MySQL; both hold the tables of `memory` alone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import threading
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.migrations.executor import MigrationExecutor
+from django.db.utils import ConnectionHandler, DatabaseError
+
+from agents.models import Agent, Backend, MemoryConfig
+from memory.errors import BackendUnavailable, UnscopedQuery
+
+MYSQL_ALIAS = "mysql"
+CONTROL_PLANE_MODELS = frozenset({"nodelease"})
+"""Models of this app that live in `default` only."""
+
+_register_lock = threading.Lock()
+_ready: set[str] = set()
+
+
+class MemoryRouter:
+    """Sends a memory query to its agent's store, by hint; everything else to `default`."""
+
+    def db_for_read(self, model: Any, **hints: Any) -> str | None:
+        """Return the alias for `model`; raises UnscopedQuery without a hint to go by."""
+        meta = model._meta
+        if meta.app_label != "memory" or meta.model_name in CONTROL_PLANE_MODELS:
+            return None
+        if agent := hints.get("agent"):
+            return store_alias(agent)
+        instance = hints.get("instance")
+        if instance is not None and instance._state.db:
+            return str(instance._state.db)
+        raise UnscopedQuery(
+            f"A query on {meta.label} names no agent; begin it with .for_agent(agent)."
+        )
+
+    db_for_write = db_for_read
+
+    def allow_relation(self, first: Any, second: Any, **hints: Any) -> bool | None:
+        """Rows of `memory` relate within one database only."""
+        if "memory" in {first._meta.app_label, second._meta.app_label}:
+            return first._state.db == second._state.db
+        return None
+
+    def allow_migrate(
+        self, db: str, app_label: str, model_name: str | None = None, **hints: Any
+    ) -> bool:
+        """Memory tables belong in every database, all others in `default`."""
+        if db == DEFAULT_DB_ALIAS:
+            return True
+        return app_label == "memory" and model_name not in CONTROL_PLANE_MODELS
+
+
+def store_alias(agent: Agent) -> str:
+    """Return the database alias of `agent`'s memories, opening its store if need be.
+
+    A SQLite file is made and migrated on first use; the cost afterwards is a look-up.
+    Raises BackendUnavailable where MySQL is not configured or a path leads outside.
+    """
+    config = agent.memory_config
+    if config.backend == Backend.MYSQL:
+        return mysql_alias()
+    alias = sqlite_alias(config.sqlite_path)
+    if alias not in _ready:
+        _open_sqlite(alias, config.sqlite_path)
+    return alias
+
+
+def mysql_alias() -> str:
+    """Return the alias of the configured MySQL. Raises BackendUnavailable without one."""
+    if MYSQL_ALIAS in settings.DATABASES:
+        return MYSQL_ALIAS
+    if settings.DATABASES[DEFAULT_DB_ALIAS]["ENGINE"].endswith("mysql"):
+        return DEFAULT_DB_ALIAS
+    raise BackendUnavailable(settings.MYSQL_OBSTACLE)
+
+
+def mysql_obstacle() -> str | None:
+    """Return why MySQL cannot be offered, in words for the operator; None where it can.
+
+    Connects once.
+    """
+    try:
+        connection = connections[mysql_alias()]
+        connection.ensure_connection()
+    except BackendUnavailable as error:
+        return str(error)
+    except DatabaseError as error:
+        return f"MySQL does not answer: {error}. Check MYSQL_URL and that the server runs."
+    version, needed = connection.mysql_version, (8, 0, 17)  # type: ignore[attr-defined]
+    name = "MySQL"
+    if connection.mysql_is_mariadb:  # type: ignore[attr-defined]
+        name, needed = "MariaDB", (10, 11, 0)
+    if version < needed:
+        found, least = (".".join(map(str, each)) for each in (version, needed))
+        return f"{name} {found} is too old; {name} {least} or later is needed."
+    return None
+
+
+def sqlite_alias(name: str) -> str:
+    """Return the alias of the SQLite file `name`."""
+    return f"sqlite:{name}"
+
+
+def known_aliases() -> list[str]:
+    """Return `default`, MySQL where configured, and every SQLite file an agent uses.
+
+    The files are registered, not opened.
+    """
+    aliases = [DEFAULT_DB_ALIAS]
+    if MYSQL_ALIAS in settings.DATABASES:
+        aliases.append(MYSQL_ALIAS)
+    names = (
+        MemoryConfig.objects.filter(backend=Backend.SQLITE)
+        .order_by("sqlite_path")
+        .values_list("sqlite_path", flat=True)
+        .distinct()
+    )
+    for name in names:
+        _register(sqlite_alias(name), _confined(name))
+        aliases.append(sqlite_alias(name))
+    return aliases
+
+
+def migrate_store(alias: str) -> None:
+    """Bring the tables of `alias` up to date; safe in many processes at once."""
+    if alias.startswith("sqlite:"):
+        _open_sqlite(alias, alias.removeprefix("sqlite:"))
+    else:
+        _migrate(alias)
+
+
+def _open_sqlite(alias: str, name: str) -> None:
+    path = _confined(name)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _register(alias, path)
+    # the first connection turns WAL on, which SQLite refuses to do under contention:
+    # so that, too, happens behind the lock
+    with path.with_name(f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _migrate(alias)
+    _ready.add(alias)
+
+
+def _migrate(alias: str) -> None:
+    executor = MigrationExecutor(connections[alias])
+    label = None if alias == DEFAULT_DB_ALIAS else "memory"
+    targets = [
+        node for node in executor.loader.graph.leaf_nodes() if label is None or node[0] == label
+    ]
+    if executor.migration_plan(targets):
+        arguments = [label] if label else []
+        call_command("migrate", *arguments, database=alias, verbosity=0, interactive=False)
+
+
+def _confined(name: str) -> Path:
+    """Return the path of the store `name`; raises BackendUnavailable outside its folder."""
+    folder = Path(settings.MEMORY_DIR)
+    path = folder / name
+    # a link in the folder could name the control database
+    if path.resolve().parent != folder.resolve() or path.suffix != ".db":
+        raise BackendUnavailable(
+            f"{name} is not a *.db file of {folder}; choose a plain file name."
+        )
+    return path
+
+
+def _register(alias: str, path: Path) -> None:
+    """Make `alias` known to Django.
+
+    Django fills in a database's defaults once, at its first look, so a late alias takes
+    them from a handler of its own; and the mapping is replaced, not changed, since other
+    threads may be walking it.
+    """
+    if alias in connections.settings:
+        return
+    database = {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": str(path),
+        "OPTIONS": settings.SQLITE_OPTIONS,
+        "CONN_MAX_AGE": None,
+    }
+    filled = ConnectionHandler({DEFAULT_DB_ALIAS: {}, alias: database}).settings[alias]
+    with _register_lock:
+        connections.settings = {**connections.settings, alias: filled}

@@ -1,0 +1,270 @@
+"""The two full-text engines: expressions that query them, operations that build them.
+
+Both index one column, `MemoryTerms.terms`, of words that the analyzer made; all raw SQL
+of the project is here. FTS5 holds only the index (external content, detail=none: terms
+need no positions) and is kept up by triggers; InnoDB keeps its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connections, models, router
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations.operations.base import Operation
+from django.db.models.expressions import Func
+from django.db.models.lookups import Lookup
+
+TERMS_TABLE = "memory_memoryterms"
+FTS_TABLE = "memory_terms_fts"
+VOCABULARY = "memory_terms_vocabulary"
+FULLTEXT_INDEX = "memory_terms_fulltext"
+
+_TRIGGERS = {
+    "memory_terms_fts_insert": f"""
+        AFTER INSERT ON {TERMS_TABLE} BEGIN
+            INSERT INTO {FTS_TABLE}(rowid, terms) VALUES (new.memory_id, new.terms);
+        END""",
+    "memory_terms_fts_delete": f"""
+        AFTER DELETE ON {TERMS_TABLE} BEGIN
+            INSERT INTO {FTS_TABLE}({FTS_TABLE}, rowid, terms)
+            VALUES ('delete', old.memory_id, old.terms);
+        END""",
+    "memory_terms_fts_update": f"""
+        AFTER UPDATE OF memory_id, terms ON {TERMS_TABLE} BEGIN
+            INSERT INTO {FTS_TABLE}({FTS_TABLE}, rowid, terms)
+            VALUES ('delete', old.memory_id, old.terms);
+            INSERT INTO {FTS_TABLE}(rowid, terms) VALUES (new.memory_id, new.terms);
+        END""",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TermQuery:
+    """Encoded terms any of which must occur; `prefix`, if any, begins a further one."""
+
+    terms: tuple[str, ...]
+    prefix: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.terms or self.prefix)
+
+    def fts5(self) -> str:
+        """Return the FTS5 expression: quoted, so that no term can be an operator."""
+        quoted = [f'"{term}"' for term in self.terms]
+        if self.prefix:
+            quoted.append(f'"{self.prefix}"*')
+        return " OR ".join(quoted)
+
+    def fulltext(self) -> str:
+        """Return MySQL's text: bare words, with `*` behind a prefix (boolean mode only)."""
+        return " ".join([*self.terms, *([f"{self.prefix}*"] if self.prefix else [])])
+
+
+class FTS5Match(Func):
+    """Condition: the rowid `expression` is that of a row whose terms match, by FTS5.
+
+    The subquery runs once; its rows are then fetched by rowid.
+    """
+
+    template = f"%(expressions)s IN (SELECT rowid FROM {FTS_TABLE} WHERE {FTS_TABLE} MATCH %%s)"
+    output_field = models.BooleanField()
+
+    def __init__(self, expression: Any, query: TermQuery) -> None:
+        super().__init__(expression)
+        self.query = query
+
+    def as_sql(self, compiler: Any, connection: Any, *args: Any, **extra: Any) -> Any:
+        """Return the condition and its parameters."""
+        sql, parameters = super().as_sql(compiler, connection, *args, **extra)
+        return sql, [*parameters, self.query.fts5()]
+
+
+class MatchAgainst(Func):
+    """Condition: the terms in the column `expression` match, by InnoDB's FULLTEXT index.
+
+    Natural-language mode, since boolean mode raises on everyday punctuation; boolean
+    mode for a prefix, where every word is the analyzer's plain ASCII. `> 0` keeps the
+    index in use; `= TRUE` would scan.
+    """
+
+    output_field = models.BooleanField()
+
+    def __init__(self, expression: Any, query: TermQuery) -> None:
+        super().__init__(expression)
+        self.query = query
+
+    def as_sql(self, compiler: Any, connection: Any, *args: Any, **extra: Any) -> Any:
+        """Return the condition and its parameters."""
+        mode = "BOOLEAN" if self.query.prefix else "NATURAL LANGUAGE"
+        template = f"MATCH (%(expressions)s) AGAINST (%%s IN {mode} MODE) > 0"
+        sql, parameters = super().as_sql(compiler, connection, template=template)
+        return sql, [*parameters, self.query.fulltext()]
+
+
+def matches(query: TermQuery, alias: str) -> Func:
+    """Return the condition on `Memory` rows for the engine behind `alias`."""
+    if connections[alias].vendor == "sqlite":
+        return FTS5Match(models.F("id"), query)
+    return MatchAgainst(models.F("indexed__terms"), query)
+
+
+def document_counts(terms: Iterable[str], alias: str) -> dict[str, int]:
+    """Return for each of `terms` how many memories hold it, exactly; one statement.
+
+    Terms carry their scope, so the count is the scope's own.
+    """
+    terms = list(terms)
+    with connections[alias].cursor() as cursor:
+        if connections[alias].vendor == "sqlite":
+            marks = ", ".join(["%s"] * len(terms))
+            cursor.execute(f"SELECT term, doc FROM {VOCABULARY} WHERE term IN ({marks})", terms)
+            return {**dict.fromkeys(terms, 0), **dict(cursor.fetchall())}
+        count = f"SELECT COUNT(*) FROM {TERMS_TABLE} WHERE MATCH (terms) AGAINST (%s)"
+        cursor.execute(" UNION ALL ".join([count] * len(terms)), terms)
+        return dict(zip(terms, (row[0] for row in cursor.fetchall()), strict=True))
+
+
+class ContainsExact(Lookup):
+    """`column__contains_exact=text`: the text occurs, byte for byte, on both engines.
+
+    Django's `contains` folds ASCII case on SQLite; LIKE needs its wildcards escaped.
+    """
+
+    lookup_name = "contains_exact"
+    prepare_rhs = False
+
+    def get_db_prep_lookup(self, value: Any, connection: Any) -> Any:
+        """Pass the text as it is: the column's own preparation is for whole values."""
+        return "%s", [value]
+
+    def as_sql(self, compiler: Any, connection: Any) -> Any:
+        """Return INSTR(column, text) > 0."""
+        column, column_parameters = self.process_lhs(compiler, connection)
+        text, text_parameters = self.process_rhs(compiler, connection)
+        return f"INSTR({column}, {text}) > 0", [*column_parameters, *text_parameters]
+
+
+def has_index(connection: BaseDatabaseWrapper) -> bool:
+    """Return whether the full-text index and all that keeps it up are there."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute(
+                "SELECT count(*) FROM sqlite_master WHERE name IN (%s, %s, %s, %s, %s)",
+                [FTS_TABLE, VOCABULARY, *_TRIGGERS],
+            )
+            return cursor.fetchone()[0] == 2 + len(_TRIGGERS)
+        cursor.execute(f"SHOW INDEX FROM {TERMS_TABLE} WHERE Key_name = %s", [FULLTEXT_INDEX])
+        return cursor.fetchone() is not None
+
+
+def create_index(connection: BaseDatabaseWrapper) -> None:
+    """Create what is missing of the index and fill it from the table."""
+    with connection.cursor() as cursor:
+        for statement in index_statements(connection):
+            cursor.execute(statement)
+
+
+def index_statements(connection: BaseDatabaseWrapper) -> list[str]:
+    """Return the statements that build the index of `connection`'s vendor."""
+    if connection.vendor != "sqlite":
+        return [f"CREATE FULLTEXT INDEX {FULLTEXT_INDEX} ON {TERMS_TABLE} (terms)"]
+    return [
+        f"CREATE VIRTUAL TABLE IF NOT EXISTS {FTS_TABLE} USING fts5(terms, "
+        f"content='{TERMS_TABLE}', content_rowid='memory_id', detail=none, "
+        "tokenize='unicode61 remove_diacritics 0')",
+        f"CREATE VIRTUAL TABLE IF NOT EXISTS {VOCABULARY} USING fts5vocab({FTS_TABLE}, row)",
+        *(f"CREATE TRIGGER IF NOT EXISTS {name} {body}" for name, body in _TRIGGERS.items()),
+        f"INSERT INTO {FTS_TABLE}({FTS_TABLE}) VALUES ('rebuild')",
+    ]
+
+
+def drop_statements(connection: BaseDatabaseWrapper) -> list[str]:
+    """Return the statements that take the index away; the table stays."""
+    if connection.vendor != "sqlite":
+        return [f"DROP INDEX {FULLTEXT_INDEX} ON {TERMS_TABLE}"]
+    return [
+        *(f"DROP TRIGGER IF EXISTS {name}" for name in _TRIGGERS),
+        f"DROP TABLE IF EXISTS {VOCABULARY}",
+        f"DROP TABLE IF EXISTS {FTS_TABLE}",
+    ]
+
+
+def rebuild_index(connection: BaseDatabaseWrapper) -> None:
+    """Make the index anew from the table; searches wait on MySQL and go on on SQLite."""
+    with connection.cursor() as cursor:
+        if has_index(connection):
+            for statement in drop_statements(connection):
+                cursor.execute(statement)
+        for statement in index_statements(connection):
+            cursor.execute(statement)
+
+
+def optimize_index(connection: BaseDatabaseWrapper) -> None:
+    """Merge the index and clear out deleted terms.
+
+    InnoDB does so table by table, under a global switch that needs a privilege; without
+    it OPTIMIZE TABLE rebuilds the table, which clears the index too.
+    """
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute(f"INSERT INTO {FTS_TABLE}({FTS_TABLE}) VALUES ('optimize')")
+        else:
+            cursor.execute(f"OPTIMIZE TABLE {TERMS_TABLE}")
+            cursor.fetchall()
+
+
+def index_fault(connection: BaseDatabaseWrapper) -> str | None:
+    """Return what FTS5 finds wrong between its index and the table; None on MySQL.
+
+    Reads the whole index.
+    """
+    if connection.vendor != "sqlite":
+        return None
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"INSERT INTO {FTS_TABLE}({FTS_TABLE}, rank) VALUES ('integrity-check', 1)"
+            )
+    except connection.Database.DatabaseError as error:  # type: ignore[attr-defined]
+        return str(error)
+    return None
+
+
+def explain(queryset: models.QuerySet[Any]) -> str:
+    """Return the engine's plan of `queryset`, one line a step."""
+    connection = connections[queryset.db]
+    return queryset.explain(**({"format": "TRADITIONAL"} if connection.vendor == "mysql" else {}))
+
+
+class CreateSearchIndex(Operation):
+    """Migration: the engine's full-text index, where the router puts memory tables."""
+
+    reversible = True
+
+    def state_forwards(self, app_label: str, state: Any) -> None:
+        """Leave the models' state: the index is no model."""
+
+    def database_forwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        """Build the index."""
+        self._execute(app_label, schema_editor, index_statements(schema_editor.connection))
+
+    def database_backwards(
+        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+    ) -> None:
+        """Take it away."""
+        self._execute(app_label, schema_editor, drop_statements(schema_editor.connection))
+
+    def describe(self) -> str:
+        """Return the line that `migrate` prints."""
+        return "Create the full-text index on memory terms"
+
+    def _execute(self, app_label: str, schema_editor: Any, statements: Iterable[str]) -> None:
+        alias = schema_editor.connection.alias
+        if router.allow_migrate(alias, app_label, model_name="memoryterms"):
+            for statement in statements:
+                schema_editor.execute(statement)

@@ -1,0 +1,73 @@
+"""From a memory to its index row: which text is searched, in which field."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from memory.analyzer import ANALYZER_VERSION, document_terms, encode_term, fold, scope_key
+from memory.models import Memory, MemoryTerms, Scope
+
+_MAX_REPEATS = 16
+"""Past this a further repeat changes a score by less than anyone could see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """The terms of a memory's three fields, before they carry a scope."""
+
+    fields: tuple[list[str], list[str], list[str]]
+    folded: str
+
+
+def analyze(memory: Memory) -> Analysis:
+    """Return the terms of `memory`; the costly part of indexing, without a query.
+
+    The description's field also holds the tags and the texts of the detail.
+    """
+    described = " \n".join([memory.description, *_texts(memory.detail), *memory.tags])
+    texts = (memory.name, described, memory.content)
+    name, description, content = (_bounded(document_terms(text)) for text in texts)
+    return Analysis((name, description, content), "\n".join(map(fold, texts)))
+
+
+def index_row(memory: Memory, scope: Scope, analysis: Analysis) -> MemoryTerms:
+    """Return the unsaved index row of `memory` in `scope`."""
+    key = scope_key(scope.pk)
+    words: list[str] = []
+    for field in analysis.fields:
+        words.extend(encode_term(term, key) for term in field)
+        words.append("\n")
+    return MemoryTerms(
+        memory_id=memory.pk,
+        scope_id=scope.pk,
+        terms=" ".join(words),
+        folded=analysis.folded,
+        content_terms=len(analysis.fields[-1]),
+        analyzer_version=ANALYZER_VERSION,
+    )
+
+
+def _bounded(terms: list[str]) -> list[str]:
+    if len(terms) <= _MAX_REPEATS:
+        return terms
+    seen: Counter[str] = Counter()
+    kept = []
+    for term in terms:
+        seen[term] += 1
+        if seen[term] <= _MAX_REPEATS:
+            kept.append(term)
+    return kept
+
+
+def _texts(detail: Any) -> Iterator[str]:
+    if isinstance(detail, str):
+        yield detail
+    elif isinstance(detail, dict):
+        for value in detail.values():
+            yield from _texts(value)
+    elif isinstance(detail, list):
+        for value in detail:
+            yield from _texts(value)

@@ -1,0 +1,103 @@
+"""Named queries on memories; `in_scope` is the only door to one user's memories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING, Self
+
+from django.db import models
+from django.db.models import Q
+
+from agents.models import Agent
+from memory.databases import store_alias
+from memory.fts import TermQuery, matches
+
+if TYPE_CHECKING:
+    from memory.models import Memory, MemoryTerms, Scope  # noqa: F401
+
+
+class ScopeQuerySet(models.QuerySet["Scope"]):
+    """Scopes of one store."""
+
+    def for_agent(self, agent: Agent) -> Self:
+        """Return the scopes of `agent`'s users, in its store."""
+        return self.using(store_alias(agent)).filter(kind="user", agent_id=agent.pk)
+
+    def of_user(self, agent: Agent, user_id: str) -> Self:
+        """Return the one scope of (agent, user_id), or none before its first save."""
+        return self.for_agent(agent).filter(user_id=user_id)
+
+
+class MemoryQuerySet(models.QuerySet["Memory"]):
+    """Memories; every query begins with `for_agent` or `in_scope`."""
+
+    def for_agent(self, agent: Agent) -> Self:
+        """Return the memories of all users of `agent`, in its store.
+
+        Several agents share a store, so the agent is a filter as well as a hint.
+        """
+        return self._hinted(agent).filter(scope__kind="user", scope__agent_id=agent.pk)
+
+    def in_scope(self, agent: Agent, user_id: str) -> Self:
+        """Return the memories of exactly this agent and user."""
+        return self.for_agent(agent).filter(scope__user_id=user_id)
+
+    def of_scope(self, scope: Scope) -> Self:
+        """Return the memories of a scope that was looked up by agent and user."""
+        return self.using(scope._state.db).filter(scope_id=scope.pk)
+
+    def live(self, now: datetime) -> Self:
+        """Return what may be recalled: active and not expired."""
+        return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), status="active")
+
+    def kept(self) -> Self:
+        """Return what is not in the trash."""
+        return self.exclude(status="trashed")
+
+    def trashed(self) -> Self:
+        """Return what is in the trash."""
+        return self.filter(status="trashed")
+
+    def tagged(self, tags: Iterable[str]) -> Self:
+        """Return memories that carry every one of `tags`."""
+        found = self
+        for tag in tags:
+            found = found.filter(tags__contains_exact=f"\n{tag}\n")
+        return found
+
+    def matching(self, scope: Scope, query: TermQuery) -> Self:
+        """Return memories of `scope` in which any term of `query` occurs, by full text.
+
+        The scope is asked of the index row: with it asked of the memory, SQLite would
+        walk the scope and look each memory up among the matches.
+        """
+        if not query:
+            return self.none()
+        alias = str(scope._state.db)
+        found = self.using(alias).filter(indexed__scope_id=scope.pk)
+        return found.filter(matches(query, alias))
+
+    def containing(self, literals: Iterable[str]) -> Self:
+        """Return memories whose folded text contains every one of `literals`."""
+        found = self
+        for literal in literals:
+            found = found.filter(indexed__folded__contains_exact=literal)
+        return found
+
+    def newest_first(self) -> Self:
+        """Return a total order: by creation, then by id."""
+        return self.order_by("-created_at", "-id")
+
+    def _hinted(self, agent: Agent) -> Self:
+        queryset = self.all()
+        queryset._add_hints(agent=agent)  # type: ignore[attr-defined]
+        return queryset
+
+
+class MemoryTermsQuerySet(models.QuerySet["MemoryTerms"]):
+    """The index rows of one store."""
+
+    def of_scope(self, scope: Scope) -> Self:
+        """Return the index rows of a scope that was looked up by agent and user."""
+        return self.using(scope._state.db).filter(scope_id=scope.pk)

@@ -1,0 +1,45 @@
+"""Erasing whole scopes: what is left behind nowhere."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from agents.models import Agent
+from memory.databases import store_alias
+from memory.models import Memory, MemoryRevision, Scope, Store
+from memory.services import writing
+
+_CHUNK = 500
+
+
+def erase_agent(agent: Agent) -> int:
+    """Erase all memories of all users of `agent`; return how many there were.
+
+    Works in chunks: killed half-way, a second call finishes it.
+    """
+    erased = 0
+    alias = store_alias(agent)
+    for scope in Scope.objects.for_agent(agent):
+        erased += erase_scope(scope)
+    Store.objects.using(alias).filter(agent_id=agent.pk).delete()
+    return erased
+
+
+def erase_scope(scope: Scope) -> int:
+    """Erase a scope with its memories, revisions and index rows; return how many memories."""
+    alias = scope._state.db
+    erased = 0
+    while True:
+        with transaction.atomic(using=alias):
+            locked = Scope.objects.using(alias).select_for_update().filter(pk=scope.pk).first()
+            if locked is None:
+                return erased
+            memories = Memory.objects.of_scope(locked)
+            ids = list(memories.order_by("id").values_list("id", flat=True)[:_CHUNK])
+            if not ids:
+                locked.delete()
+                return erased
+            writing.unindex(locked, ids)
+            MemoryRevision.objects.using(alias).filter(memory_id__in=ids).delete()
+            memories.filter(pk__in=ids).delete()
+            erased += len(ids)

@@ -1,0 +1,265 @@
+"""The life of memories: save, read, change, trash, restore, purge.
+
+Every function takes the agent and the exact user_id; ids of other owners are unknown
+here. `actor` is who does it; `reason` goes into the memory's history.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F, Q
+
+from agents.models import Agent
+from memory.drafts import MemoryDraft, parse_changes
+from memory.errors import InvalidMemory
+from memory.filters import MemoryFilter
+from memory.ids import next_ids
+from memory.models import Memory, MemoryRevision, Scope, Status, StoreState
+from memory.services import writing
+from memory.services.writing import Actor, locked_scope
+
+MAX_PAGE = 200
+_CHUNK = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Memories, newest first; `next` is the cursor of the following page, or ''."""
+
+    memories: list[Memory]
+    next: str
+
+
+def save(agent: Agent, user_id: str, draft: MemoryDraft, *, now: datetime) -> Memory:
+    """Store one new memory and return it; readers see it when this returns."""
+    return save_batch(agent, user_id, [draft], now=now)[0]
+
+
+def save_batch(
+    agent: Agent, user_id: str, drafts: Sequence[MemoryDraft], *, now: datetime
+) -> list[Memory]:
+    """Store new memories, all or none, in order; one transaction."""
+    ids = next_ids(len(drafts), now=now)
+    memories = [
+        writing.new_memory(memory_id, draft, now=now)
+        for memory_id, draft in zip(ids, drafts, strict=True)
+    ]
+    with locked_scope(agent, user_id, create=True) as scope:
+        writing.insert(scope, memories)
+    return memories
+
+
+def get(agent: Agent, user_id: str, memory_id: int) -> Memory:
+    """Return one memory that is not in the trash. Raises UnknownMemory."""
+    memory = Memory.objects.in_scope(agent, user_id).kept().filter(pk=memory_id).first()
+    if memory is None:
+        raise writing.unknown(agent, user_id, memory_id)
+    return memory
+
+
+def list_page(
+    agent: Agent,
+    user_id: str,
+    wanted: MemoryFilter | None = None,
+    *,
+    cursor: str = "",
+    limit: int = 50,
+) -> Page:
+    """Return one page of at most `limit` (1 to 200) memories, newest first.
+
+    Walking `next` to its end meets every memory that was there all the while once.
+    Raises InvalidMemory for a cursor that is none of ours.
+    """
+    memories = (wanted or MemoryFilter()).listed(Memory.objects.in_scope(agent, user_id))
+    if cursor:
+        created_at, memory_id = _read_cursor(cursor)
+        older = Q(created_at=created_at, id__lt=memory_id)
+        memories = memories.filter(Q(created_at__lt=created_at) | older)
+    limit = max(1, min(limit, MAX_PAGE))
+    rows = list(memories.newest_first()[: limit + 1])
+    return Page(rows[:limit], _cursor(rows[limit - 1]) if len(rows) > limit else "")
+
+
+def update(
+    agent: Agent,
+    user_id: str,
+    memory_id: int,
+    changes: Mapping[str, Any],
+    *,
+    actor: Actor,
+    now: datetime,
+    reason: str = "",
+    expected_version: int | None = None,
+) -> Memory:
+    """Change some fields of a memory and return it.
+
+    The same change again does nothing. Raises UnknownMemory (the trash included),
+    InvalidMemory, and VersionConflict where `expected_version` is not the current one.
+    """
+    values = parse_changes(changes)
+    if values.get("status") == Status.TRASHED:
+        raise InvalidMemory({"status": "Delete the memory to move it to the trash."})
+    with locked_scope(agent, user_id) as scope:
+        memory = _kept(scope, memory_id, agent)
+        writing.require_version(memory, expected_version)
+        writing.change(scope, [memory], lambda _: values, actor=actor, reason=reason, now=now)
+    return memory
+
+
+def reinforce(
+    agent: Agent, user_id: str, memory_id: int, delta: float, *, actor: Actor, now: datetime
+) -> Memory:
+    """Raise or lower a memory's importance by `delta`, within [0, 1]. Raises UnknownMemory."""
+    if not -1 <= delta <= 1:
+        raise InvalidMemory({"delta": "This lies between -1 and 1."})
+    with locked_scope(agent, user_id) as scope:
+        memory = _kept(scope, memory_id, agent)
+        importance = round(min(max(memory.importance + delta, 0.0), 1.0), 6)
+        values = {"importance": importance}
+        writing.change(scope, [memory], lambda _: values, actor=actor, reason="reinforce", now=now)
+    return memory
+
+
+def trash(
+    agent: Agent,
+    user_id: str,
+    memory_id: int,
+    *,
+    actor: Actor,
+    now: datetime,
+    reason: str = "",
+    expected_version: int | None = None,
+) -> Memory:
+    """Move a memory to the trash, out of the index. Raises UnknownMemory, VersionConflict."""
+    with locked_scope(agent, user_id) as scope:
+        memory = _kept(scope, memory_id, agent)
+        writing.require_version(memory, expected_version)
+        _trash(scope, [memory], actor=actor, reason=reason, now=now)
+    return memory
+
+
+def trash_matching(
+    agent: Agent,
+    user_id: str,
+    wanted: MemoryFilter,
+    *,
+    actor: Actor,
+    now: datetime,
+    reason: str = "",
+) -> int:
+    """Move every memory that meets `wanted` to the trash; return how many. One transaction."""
+    if not Scope.objects.of_user(agent, user_id).exists():
+        return 0
+    trashed = 0
+    with locked_scope(agent, user_id) as scope:
+        kept = wanted.listed(Memory.objects.of_scope(scope)).kept()
+        ids = list(kept.values_list("id", flat=True))
+        for start in range(0, len(ids), _CHUNK):
+            memories = Memory.objects.of_scope(scope).filter(pk__in=ids[start : start + _CHUNK])
+            trashed += _trash(scope, memories, actor=actor, reason=reason, now=now)
+    return trashed
+
+
+def restore(agent: Agent, user_id: str, memory_id: int, *, actor: Actor, now: datetime) -> Memory:
+    """Take a memory out of the trash, with the status it had; found again at once.
+
+    A memory that is not in the trash is returned as it is. Raises UnknownMemory.
+    """
+    with locked_scope(agent, user_id) as scope:
+        memory = writing.find(scope, memory_id, agent=agent)
+        if memory.status == Status.TRASHED:
+            before = memory.revisions.order_by("-version").first()
+            status = before.state["status"] if before else Status.ACTIVE
+            values = {"status": status}
+            writing.change(
+                scope, [memory], lambda _: values, actor=actor, reason="restore", now=now
+            )
+    return memory
+
+
+def purge(agent: Agent, user_id: str, memory_id: int) -> None:
+    """Erase a memory with its revisions and index row, in the trash or not.
+
+    Raises UnknownMemory.
+    """
+    with locked_scope(agent, user_id) as scope:
+        memory = writing.find(scope, memory_id, agent=agent)
+        writing.unindex(scope, [memory.pk])
+        memory.delete()
+
+
+def touch(agent: Agent, user_id: str, memory_ids: Sequence[int], *, now: datetime) -> int:
+    """Note that memories were recalled; return how many there were.
+
+    Changes neither version, `updated_at`, revision nor index, and takes no lock.
+    """
+    scope = Scope.objects.of_user(agent, user_id).filter(state=StoreState.OPEN).first()
+    if scope is None:
+        return 0
+    return (
+        Memory.objects.of_scope(scope)
+        .kept()
+        .filter(pk__in=memory_ids)
+        .update(access_count=F("access_count") + 1, last_accessed_at=now)
+    )
+
+
+def history(agent: Agent, user_id: str, memory_id: int) -> list[MemoryRevision]:
+    """Return a memory's earlier states, newest first, trashed or not. Raises UnknownMemory."""
+    memory = Memory.objects.in_scope(agent, user_id).filter(pk=memory_id).first()
+    if memory is None:
+        raise writing.unknown(agent, user_id, memory_id)
+    return list(memory.revisions.order_by("-version"))
+
+
+def walk(agent: Agent, user_id: str | None = None) -> Iterator[Memory]:
+    """Yield every memory of a user, or of all users, the trash included, oldest id first.
+
+    Reads in chunks by key, so it holds no transaction and little memory.
+    """
+    memories = Memory.objects.for_agent(agent).select_related("scope")
+    if user_id is not None:
+        memories = memories.filter(scope__user_id=user_id)
+    last = -1
+    while chunk := list(
+        memories.filter(pk__gt=last).order_by("id").prefetch_related("revisions")[:_CHUNK]
+    ):
+        yield from chunk
+        last = chunk[-1].pk
+
+
+def _kept(scope: Scope, memory_id: int, agent: Agent) -> Memory:
+    memory = writing.find(scope, memory_id, agent=agent)
+    if memory.status == Status.TRASHED:
+        raise writing.unknown(agent, scope.user_id, memory_id)
+    return memory
+
+
+def _trash(scope: Scope, memories: Any, *, actor: Actor, reason: str, now: datetime) -> int:
+    values = {"status": Status.TRASHED}
+    return writing.change(scope, memories, lambda _: values, actor=actor, reason=reason, now=now)
+
+
+def _cursor(memory: Memory) -> str:
+    text = f"{memory.created_at.isoformat()}|{memory.pk}"
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _read_cursor(cursor: str) -> tuple[datetime, int]:
+    try:
+        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
+        created_at, _, memory_id = text.partition("|")
+        moment = datetime.fromisoformat(created_at)
+        if moment.tzinfo is None:
+            raise ValueError("no zone")
+        return moment, int(memory_id)
+    except (ValueError, binascii.Error) as error:
+        raise InvalidMemory(
+            {"cursor": "This is no cursor of a list; begin again without one."}
+        ) from error

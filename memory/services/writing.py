@@ -1,0 +1,224 @@
+"""The one write path: row, scope counts, index row and revision in one transaction.
+
+Every writer locks the scope's row first, so writes of one scope follow one another and
+its statistics are exact. Analysis, which is slow, comes before the lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+
+from agents.models import Agent
+from memory.databases import store_alias
+from memory.drafts import DRAFT_FIELDS, MemoryDraft, parse_detail, parse_user_id
+from memory.errors import StoreNotOpen, UnknownMemory, VersionConflict
+from memory.indexing import analyze, index_row
+from memory.models import (
+    ActorKind,
+    Memory,
+    MemoryRevision,
+    MemoryTerms,
+    Scope,
+    Status,
+    Store,
+    StoreState,
+)
+
+_INDEXED_FIELDS = frozenset({"name", "description", "content", "detail", "tags"})
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who changes a memory: a person, an agent, or Hippo itself."""
+
+    kind: ActorKind
+    name: str
+
+
+SYSTEM = Actor(ActorKind.SYSTEM, "hippo")
+
+
+@contextmanager
+def locked_scope(agent: Agent, user_id: str, *, create: bool = False) -> Iterator[Scope]:
+    """Open a transaction in the agent's store with the user's scope locked.
+
+    Raises UnknownMemory where the scope does not exist and `create` is not given,
+    StoreNotOpen while the agent's memories are being moved.
+    """
+    alias = store_alias(agent)
+    with transaction.atomic(using=alias):
+        scopes = Scope.objects.of_user(agent, parse_user_id(user_id)).select_for_update()
+        scope = scopes.first()
+        if scope is None and create:
+            _create_scope(agent, user_id, alias)
+            scope = scopes.get()
+        if scope is None:
+            raise UnknownMemory(f"Agent {agent.name} has no memories of user {user_id}.")
+        _require_open(scope.state, agent)
+        yield scope
+
+
+def _create_scope(agent: Agent, user_id: str, alias: str) -> None:
+    # the store's row is locked, so that a freeze either sees this scope or refuses it
+    Store.objects.using(alias).get_or_create(agent_id=agent.pk)
+    store = Store.objects.using(alias).select_for_update().get(agent_id=agent.pk)
+    _require_open(store.state, agent)
+    Scope.objects.using(alias).get_or_create(kind="user", agent_id=agent.pk, user_id=user_id)
+
+
+def _require_open(state: str, agent: Agent) -> None:
+    if state != StoreState.OPEN:
+        raise StoreNotOpen(
+            f"The memories of agent {agent.name} are {state} while they change their store; "
+            "nothing was written. Try again shortly."
+        )
+
+
+def new_memory(memory_id: int, draft: MemoryDraft, *, now: datetime) -> Memory:
+    """Return an unsaved memory with the draft's fields."""
+    return Memory(id=memory_id, created_at=now, updated_at=now, **draft_values(draft))
+
+
+def draft_values(draft: MemoryDraft) -> dict[str, Any]:
+    """Return the draft's fields as columns."""
+    return {**asdict(draft), "tags": list(draft.tags)}
+
+
+def insert(scope: Scope, memories: Sequence[Memory]) -> None:
+    """Insert memories with their index rows and count them; the scope is locked.
+
+    Raises IntegrityError where an id is taken.
+    """
+    alias = scope._state.db
+    for memory in memories:
+        memory.scope_id = scope.pk
+    Memory.objects.using(alias).bulk_create(memories, batch_size=200)
+    index(scope, [memory for memory in memories if memory.status != Status.TRASHED])
+
+
+def index(scope: Scope, memories: Sequence[Memory]) -> None:
+    """Add index rows for memories that have none, and count them."""
+    rows = [index_row(memory, scope, analyze(memory)) for memory in memories]
+    MemoryTerms.objects.using(scope._state.db).bulk_create(rows, batch_size=200)
+    count_terms(scope, len(rows), sum(row.content_terms for row in rows))
+
+
+def unindex(scope: Scope, memory_ids: Sequence[int]) -> None:
+    """Take index rows away, and the memories out of the counts."""
+    rows = MemoryTerms.objects.of_scope(scope).filter(memory_id__in=memory_ids)
+    lengths = list(rows.values_list("content_terms", flat=True))
+    rows.delete()
+    count_terms(scope, -len(lengths), -sum(lengths))
+
+
+def count_terms(scope: Scope, memories: int, content_terms: int) -> None:
+    """Add to the statistics of a locked scope."""
+    if memories or content_terms:
+        Scope.objects.using(scope._state.db).filter(pk=scope.pk).update(
+            memory_count=F("memory_count") + memories,
+            content_terms=F("content_terms") + content_terms,
+        )
+
+
+def find(scope: Scope, memory_id: int, *, agent: Agent) -> Memory:
+    """Return a memory of a locked scope, trashed or not. Raises UnknownMemory."""
+    memory = Memory.objects.of_scope(scope).filter(pk=memory_id).first()
+    if memory is None:
+        raise unknown(agent, scope.user_id, memory_id)
+    return memory
+
+
+def unknown(agent: Agent, user_id: str, memory_id: int) -> UnknownMemory:
+    """Return the error for an id that is not there, or is somebody else's."""
+    return UnknownMemory(
+        f"No memory {memory_id} for user {user_id} of agent {agent.name}; "
+        "search or list to find its id."
+    )
+
+
+def change(
+    scope: Scope,
+    memories: Iterable[Memory],
+    changes: Callable[[Memory], Mapping[str, Any]],
+    *,
+    actor: Actor,
+    reason: str,
+    now: datetime,
+) -> int:
+    """Change memories of a locked scope, keep their old states, return how many changed.
+
+    `changes` returns the new values of one memory. A memory whose values all stay the
+    same is left alone: no version, no revision. The given objects are updated.
+    """
+    changed: list[Memory] = []
+    renewed: list[Memory] = []
+    revisions: list[MemoryRevision] = []
+    names = {"version", "updated_at"}
+    for memory in memories:
+        values = _differences(memory, changes(memory))
+        if not values:
+            continue
+        revisions.append(_revision(memory, actor=actor, reason=reason, now=now))
+        was_trashed = memory.status == Status.TRASHED
+        for name, value in values.items():
+            setattr(memory, name, value)
+        memory.version += 1
+        memory.updated_at = now
+        names |= values.keys()
+        changed.append(memory)
+        is_trashed = memory.status == Status.TRASHED
+        if was_trashed != is_trashed or (not is_trashed and values.keys() & _INDEXED_FIELDS):
+            renewed.append(memory)
+    if changed:
+        alias = scope._state.db
+        MemoryRevision.objects.using(alias).bulk_create(revisions, batch_size=200)
+        Memory.objects.using(alias).bulk_update(changed, sorted(names), batch_size=50)
+        unindex(scope, [memory.pk for memory in renewed])
+        index(scope, [memory for memory in renewed if memory.status != Status.TRASHED])
+    return len(changed)
+
+
+def require_version(memory: Memory, expected: int | None) -> None:
+    """Raise VersionConflict where `expected` is given and is not the memory's version."""
+    if expected is not None and memory.version != expected:
+        raise VersionConflict(
+            f"Memory {memory.pk} is at version {memory.version}, not {expected}: somebody "
+            "changed it. Read it again and repeat the change."
+        )
+
+
+def _differences(memory: Memory, values: Mapping[str, Any]) -> dict[str, Any]:
+    values = {name: list(v) if name == "tags" else v for name, v in values.items()}
+    if "detail" in values or "kind" in values:
+        kind = values.get("kind", memory.kind)
+        # a memory that becomes of another kind leaves the old kind's detail behind
+        kept = memory.detail if kind == memory.kind else {}
+        values["detail"] = parse_detail(kind, values.get("detail", kept))
+    return {
+        name: value
+        for name, value in values.items()
+        # 1 == True == 1.0 for Python, not in JSON
+        if getattr(memory, name) != value or repr(getattr(memory, name)) != repr(value)
+    }
+
+
+def _revision(memory: Memory, *, actor: Actor, reason: str, now: datetime) -> MemoryRevision:
+    state = {name: getattr(memory, name) for name in DRAFT_FIELDS}
+    for name in ("due_at", "expires_at"):
+        state[name] = state[name].isoformat() if state[name] else None
+    return MemoryRevision(
+        memory_id=memory.pk,
+        version=memory.version,
+        state=state,
+        actor_kind=actor.kind,
+        actor=actor.name,
+        reason=reason,
+        created_at=now,
+    )

@@ -1,0 +1,80 @@
+"""The cast: ada keeps memories in SQLite, grace in MySQL; ming and bob are their users,
+mallory has access to nothing."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from agents.models import Agent
+from memory import databases
+from memory.drafts import parse_draft
+from memory.models import ActorKind
+from memory.retrieval.lexical import SearchRequest, search
+from memory.services import memories
+from memory.services.writing import Actor
+
+NOW = datetime(2026, 11, 30, 9, 0, tzinfo=UTC)
+MING = Actor(ActorKind.USER, "ming")
+
+STORES = {"agent", "ada", "grace"}
+
+
+def pytest_collection_modifyitems(items):
+    """Let tests with an agent use every store, and commit: InnoDB indexes nothing before."""
+    for item in items:
+        if STORES & set(item.fixturenames):
+            item.add_marker(pytest.mark.django_db(transaction=True, databases="__all__"))
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup, django_db_blocker):
+    """Open ada's file once: Django's tests allow only databases known before they begin."""
+    with django_db_blocker.unblock():
+        databases.migrate_store(databases.sqlite_alias("memory.db"))
+
+
+def make_agent(name, backend):
+    return Agent.objects.create_agent(name, backend=backend, language="en")
+
+
+@pytest.fixture(params=["sqlite", "mysql"])
+def agent(request, db):
+    """An agent on either engine; what it is given to do must come out the same."""
+    return make_agent({"sqlite": "ada", "mysql": "grace"}[request.param], request.param)
+
+
+@pytest.fixture
+def ada(db):
+    return make_agent("ada", "sqlite")
+
+
+@pytest.fixture
+def grace(db):
+    return make_agent("grace", "mysql")
+
+
+@pytest.fixture
+def now():
+    return NOW
+
+
+@pytest.fixture
+def remember():
+    """Save a memory in few words: remember(agent, "ming", "Ming deploys on Fridays")."""
+
+    def save(agent, user_id, content, *, now=NOW, **fields):
+        draft = parse_draft({"type": "user", "content": content, **fields})
+        return memories.save(agent, user_id, draft, now=now)
+
+    return save
+
+
+@pytest.fixture
+def names_found():
+    """Search and return the names of the hits, best first."""
+
+    def find(agent, user_id, query, *, now=NOW, **request):
+        result = search(agent, user_id, SearchRequest(query, **request), now=now)
+        return [hit.memory.name for hit in result.hits]
+
+    return find

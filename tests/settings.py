@@ -1,0 +1,23 @@
+"""The product's settings over throw-away databases and the servers that `./run test` starts."""
+
+import os
+import tempfile
+
+_data_dir = tempfile.TemporaryDirectory(prefix="hippo-test-")
+os.environ["DATA_DIR"] = _data_dir.name
+os.environ.pop("DATABASE_URL", None)
+# an absent server is a failure here, never a skip
+if not os.environ.get("TEST_MYSQL_URL"):
+    raise RuntimeError("Run the tests with ./run test: it starts MySQL and sets TEST_MYSQL_URL.")
+os.environ["MYSQL_URL"] = os.environ["TEST_MYSQL_URL"]
+
+from config.settings import *  # noqa: E402, F403
+from config.settings import DATA_DIR, DATABASES  # noqa: E402
+
+# a file, not memory: threads and child processes of a test share it
+DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "default.sqlite3")}
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
