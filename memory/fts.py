@@ -160,13 +160,6 @@ def has_index(connection: BaseDatabaseWrapper) -> bool:
         return cursor.fetchone() is not None
 
 
-def create_index(connection: BaseDatabaseWrapper) -> None:
-    """Create what is missing of the index and fill it from the table."""
-    with connection.cursor() as cursor:
-        for statement in index_statements(connection):
-            cursor.execute(statement)
-
-
 def index_statements(connection: BaseDatabaseWrapper) -> list[str]:
     """Return the statements that build the index of `connection`'s vendor."""
     if connection.vendor != "sqlite":
@@ -193,13 +186,23 @@ def drop_statements(connection: BaseDatabaseWrapper) -> list[str]:
 
 
 def rebuild_index(connection: BaseDatabaseWrapper) -> None:
-    """Make the index anew from the table; searches wait on MySQL and go on on SQLite."""
+    """Take away what is left of a broken index and build it from the table."""
     with connection.cursor() as cursor:
-        if has_index(connection):
+        if connection.vendor == "sqlite" or has_index(connection):
             for statement in drop_statements(connection):
                 cursor.execute(statement)
         for statement in index_statements(connection):
             cursor.execute(statement)
+
+
+def refill_index(connection: BaseDatabaseWrapper) -> None:
+    """Fill FTS5's index from its table again; InnoDB's follows its rows by itself.
+
+    Searches go on: readers see the old index until it is done.
+    """
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute(f"INSERT INTO {FTS_TABLE}({FTS_TABLE}) VALUES ('rebuild')")
 
 
 def optimize_index(connection: BaseDatabaseWrapper) -> None:

@@ -1,0 +1,53 @@
+"""What the commands share: naming an agent, and errors as one clear line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from tqdm import tqdm
+
+from agents.models import Agent
+from memory.errors import HippoError
+
+
+class HippoCommand(BaseCommand):
+    """A command whose `run` may raise HippoError; the operator reads its message."""
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Call `run`."""
+        try:
+            self.run(**options)
+        except HippoError as error:
+            raise CommandError(str(error)) from error
+
+    def run(self, **options: Any) -> None:
+        """Do the command's work."""
+        raise NotImplementedError
+
+
+def find_agent(name: str) -> Agent:
+    """Return the agent called `name`. Raises CommandError that lists the ones there are."""
+    try:
+        return Agent.objects.named(name)
+    except Agent.DoesNotExist:
+        names = ", ".join(Agent.objects.values_list("name", flat=True)[:20])
+        known = f"There are: {names}." if names else "There is none yet: use create_agent."
+        raise CommandError(f"There is no agent {name}. {known}") from None
+
+
+def add_agents_argument(parser: CommandParser) -> None:
+    """Let a command take agents by name; none means all."""
+    parser.add_argument("agents", nargs="*", metavar="AGENT", help="by default every agent")
+
+
+def chosen_agents(names: list[str]) -> list[Agent]:
+    """Return the named agents, or all."""
+    if names:
+        return [find_agent(name) for name in names]
+    return list(Agent.objects.select_related("memory_config"))
+
+
+def progress(total: int | None, description: str, unit: str = " memories") -> tqdm[Any]:
+    """Return a progress bar on stderr; silent where that is no terminal."""
+    return tqdm(total=total, desc=description, unit=unit, unit_scale=True, disable=None)

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from memory.management.base import HippoCommand, add_agents_argument, chosen_agents, progress
+from memory.services import maintenance
+
+
+class Command(HippoCommand):
+    help = "Compare every agent's memories with its full-text index; exit status 1 on a fault."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        add_agents_argument(parser)
+
+    def run(self, **options: Any) -> None:
+        faults = 0
+        for agent in chosen_agents(options["agents"]):
+            count = maintenance.count_memories(agent)
+            with progress(count, f"Checking {agent.name}") as bar:
+                for fault in maintenance.check(agent, bar.update):
+                    faults += 1
+                    where = f"memory {fault.memory_id}" if fault.memory_id else "all"
+                    self.stderr.write(f"{agent.name}/{fault.user_id} {where}: {fault.problem}")
+            self.stdout.write(f"{agent.name}: {count} memories checked")
+        if faults:
+            raise CommandError(f"{faults} faults; reindex_memory mends the index.")
+        self.stdout.write("No faults.")

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import CommandError, CommandParser
+from django.db import transaction
+
+from agents.auth import issue_key
+from agents.models import Agent, Backend
+from memory.databases import migrate_store, mysql_alias, mysql_obstacle, store_alias
+from memory.errors import BackendUnavailable
+from memory.management.base import HippoCommand
+
+
+class Command(HippoCommand):
+    help = "Create an agent and its first API key; the last line printed is the key."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name", help="letters, digits, '-', '_' and '.' of any script")
+        parser.add_argument("--backend", choices=Backend.values, default=Backend.SQLITE)
+        parser.add_argument("--sqlite-path", default="memory.db", help="a file of DATA_DIR/memory")
+        parser.add_argument("--display-name", default="")
+        parser.add_argument("--language", default="zh-hans", help="zh-hans or en")
+        parser.add_argument("--user", default="", help="bind the key to this user_id")
+
+    def run(self, **options: Any) -> None:
+        if options["backend"] == Backend.MYSQL:
+            if obstacle := mysql_obstacle():
+                raise BackendUnavailable(obstacle)
+            migrate_store(mysql_alias())
+        try:
+            with transaction.atomic(using="default"):
+                agent = Agent.objects.create_agent(
+                    options["name"],
+                    backend=options["backend"],
+                    sqlite_path=options["sqlite_path"],
+                    display_name=options["display_name"],
+                    language=options["language"],
+                )
+                _, key = issue_key(agent, name="first key", user_id=options["user"])
+        except ValidationError as error:
+            raise CommandError(" ".join(error.messages)) from error
+        alias = store_alias(agent)
+        self.stdout.write(f"Created agent {agent.name}; its memories are in {alias}.")
+        self.stdout.write("Its key, shown only this once:")
+        self.stdout.write(key)

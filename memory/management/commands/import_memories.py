@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+from django.utils import timezone
+
+from memory.management.base import HippoCommand, find_agent, progress
+from memory.services.transfer import ImportReport, import_lines
+
+_SHOWN = 20
+
+
+class Command(HippoCommand):
+    help = "Import memories from JSON lines; safe to repeat. Bad lines are reported and skipped."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path, metavar="FILE.jsonl")
+        parser.add_argument("--agent", required=True)
+        parser.add_argument(
+            "--user", help="give all memories to this user_id, not to the one each line names"
+        )
+
+    def run(self, **options: Any) -> None:
+        agent = find_agent(options["agent"])
+        path: Path = options["file"]
+        try:
+            with (
+                path.open("rb") as file,
+                progress(path.stat().st_size, "Importing", unit="B") as bar,
+            ):
+                report = import_lines(
+                    agent,
+                    file,
+                    user_id=options["user"],
+                    now=timezone.now(),
+                    on_chunk=lambda: bar.update(file.tell() - bar.n),
+                )
+        except OSError as error:
+            raise CommandError(f"{path} cannot be read: {error.strerror}.") from error
+        self._tell(report)
+
+    def _tell(self, report: ImportReport) -> None:
+        self.stdout.write(
+            f"{report.created} created, {report.updated} updated, {report.unchanged} unchanged, "
+            f"{len(report.kept)} newer here, {len(report.errors)} bad lines"
+        )
+        remarks = [*report.renumbered, *report.kept]
+        for number, message in remarks[:_SHOWN]:
+            self.stdout.write(f"line {number}: {message}")
+        if len(remarks) > _SHOWN:
+            self.stdout.write(f"… and {len(remarks) - _SHOWN} lines more")
+        for number, message in report.errors:
+            self.stderr.write(f"line {number}: {message}")

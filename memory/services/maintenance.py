@@ -1,0 +1,133 @@
+"""Upkeep of the index: is it what the rows say, and making it anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from django.db import connections, transaction
+from django.db.models import Count, Sum
+from django.db.models.functions import Coalesce
+
+from agents.models import Agent
+from memory import fts
+from memory.databases import store_alias
+from memory.indexing import analyze, index_row
+from memory.models import Memory, MemoryTerms, Scope, Status
+from memory.services import writing
+
+_CHUNK = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong; `memory_id` is 0 where it concerns a whole scope or store."""
+
+    user_id: str
+    memory_id: int
+    problem: str
+
+
+def count_memories(agent: Agent) -> int:
+    """Return how many memories `agent` has, the trash included."""
+    return Memory.objects.for_agent(agent).count()
+
+
+def check(agent: Agent, on_progress: Callable[[int], object] = lambda _: None) -> Iterator[Fault]:
+    """Yield every difference between an agent's rows, its index rows and the engine.
+
+    Reads all of the agent's memories and analyses them again; writes nothing.
+    `on_progress` is told how many more memories were looked at. A memory that is
+    being written at that moment can show as a fault: check again.
+    """
+    alias = store_alias(agent)
+    if not fts.has_index(connections[alias]):
+        yield Fault("", 0, "The full-text index or one of its triggers is missing.")
+        return
+    if fault := fts.index_fault(connections[alias]):
+        yield Fault("", 0, f"The full-text index differs from its table: {fault}.")
+    for scope in Scope.objects.for_agent(agent).order_by("pk").iterator():
+        yield from _counts_differ(scope)
+        for chunk in _chunks(scope):
+            yield from _rows_differ(scope, chunk)
+            on_progress(len(chunk))
+
+
+def reindex(agent: Agent, on_progress: Callable[[int], object] = lambda _: None) -> int:
+    """Analyse all memories of `agent` again and write their index rows; return how many.
+
+    One transaction a chunk, so searches and saves go on meanwhile, and a reindex that
+    was killed is finished by the next.
+    """
+    alias = store_alias(agent)
+    done = 0
+    if not fts.has_index(connections[alias]):
+        fts.rebuild_index(connections[alias])
+    for scope in Scope.objects.for_agent(agent).order_by("pk"):
+        for chunk in _chunks(scope):
+            with transaction.atomic(using=alias):
+                locked = Scope.objects.using(alias).select_for_update().get(pk=scope.pk)
+                ids = [memory.pk for memory in chunk]
+                writing.unindex(locked, ids)
+                kept = Memory.objects.of_scope(locked).kept().filter(pk__in=ids)
+                writing.index(locked, list(kept))
+            done += len(chunk)
+            on_progress(len(chunk))
+        with transaction.atomic(using=alias):
+            Scope.objects.using(alias).select_for_update().get(pk=scope.pk)
+            Scope.objects.using(alias).filter(pk=scope.pk).update(**_totals(scope))
+    fts.refill_index(connections[alias])
+    return done
+
+
+def optimize(alias: str) -> None:
+    """Merge a store's full-text index and clear deleted words out of it."""
+    fts.optimize_index(connections[alias])
+
+
+def _chunks(scope: Scope) -> Iterator[list[Memory]]:
+    last = -1
+    memories = Memory.objects.of_scope(scope).order_by("id").select_related("indexed")
+    while chunk := list(memories.filter(pk__gt=last)[:_CHUNK]):
+        yield chunk
+        last = chunk[-1].pk
+
+
+def _totals(scope: Scope) -> dict[str, int]:
+    rows = Memory.objects.of_scope(scope).filter(indexed__scope_id=scope.pk)
+    return rows.aggregate(
+        memory_count=Count("pk"), content_terms=Coalesce(Sum("indexed__content_terms"), 0)
+    )
+
+
+def _counts_differ(scope: Scope) -> Iterator[Fault]:
+    for name, total in _totals(scope).items():
+        if getattr(scope, name) != total:
+            problem = f"The scope's {name} is {getattr(scope, name)}; its rows give {total}."
+            yield Fault(scope.user_id, 0, problem)
+
+
+def _rows_differ(scope: Scope, memories: list[Memory]) -> Iterator[Fault]:
+    indexed: list[MemoryTerms] = []
+    for memory in memories:
+        row = getattr(memory, "indexed", None)
+        if memory.status == Status.TRASHED:
+            if row:
+                yield Fault(scope.user_id, memory.pk, "It is in the trash and still indexed.")
+        elif row is None:
+            yield Fault(scope.user_id, memory.pk, "It is not indexed.")
+        else:
+            right = index_row(memory, scope, analyze(memory))
+            if (row.terms, row.folded) != (right.terms, right.folded):
+                problem = f"Its terms (analyzer {row.analyzer_version}) are not those of its text."
+                yield Fault(scope.user_id, memory.pk, problem)
+            indexed.append(row)
+    # any one word of each row is enough to see that the engine holds the row
+    words = {row.pk: next(w for w in row.terms.split(" ") if w != "\n") for row in indexed if row}
+    query = fts.TermQuery(tuple(dict.fromkeys(words.values())))
+    ids = list(words)
+    found = set(
+        Memory.objects.matching(scope, query).filter(pk__in=ids).values_list("pk", flat=True)
+    )
+    for memory_id in words.keys() - found:
+        yield Fault(scope.user_id, memory_id, "The full-text index does not find it.")
