@@ -31,9 +31,13 @@ MAX_TERM_CHARS = 72
 _LIGHT_WEIGHT = 0.4
 _BEGINNING_WEIGHT = 0.2
 _CROSS_PAIR_WEIGHT = 0.35
-_CHARACTER_WEIGHT = 0.2
+_CHARACTER_WEIGHT = 0.15
 """What weak evidence counts for in a query: light words, words that only begin alike,
 a pair of characters across two dictionary words, one character of a longer word."""
+
+MIN_FINDING_WEIGHT = 0.2
+"""Lighter terms rank what others found: a single character of a longer word is in half
+of all Chinese memories, so looking for it would cost much and find noise."""
 
 _BEGINNING_CHARS = 5
 

@@ -141,6 +141,12 @@ def migrate_store(alias: str) -> None:
         _migrate(alias)
 
 
+def forget_store(alias: str) -> None:
+    """Close a SQLite store whose file is about to be removed; its next use opens it anew."""
+    connections[alias].close()
+    _ready.discard(alias)
+
+
 def _open_sqlite(alias: str, name: str) -> None:
     path = _confined(name)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

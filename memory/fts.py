@@ -15,7 +15,7 @@ from django.db import connections, models, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.operations.base import Operation
 from django.db.models.expressions import Func
-from django.db.models.lookups import Lookup
+from django.db.models.lookups import GreaterThan, Lookup
 
 TERMS_TABLE = "memory_memoryterms"
 FTS_TABLE = "memory_terms_fts"
@@ -83,32 +83,32 @@ class FTS5Match(Func):
 
 
 class MatchAgainst(Func):
-    """Condition: the terms in the column `expression` match, by InnoDB's FULLTEXT index.
+    """InnoDB's relevance of the terms in the column `expression`; above 0 where any match.
 
     Natural-language mode, since boolean mode raises on everyday punctuation; boolean
-    mode for a prefix, where every word is the analyzer's plain ASCII. `> 0` keeps the
-    index in use; `= TRUE` would scan.
+    mode for a prefix, where every word is the analyzer's plain ASCII.
     """
 
-    output_field = models.BooleanField()
+    output_field = models.FloatField()
 
     def __init__(self, expression: Any, query: TermQuery) -> None:
         super().__init__(expression)
         self.query = query
 
     def as_sql(self, compiler: Any, connection: Any, *args: Any, **extra: Any) -> Any:
-        """Return the condition and its parameters."""
+        """Return the expression and its parameters."""
         mode = "BOOLEAN" if self.query.prefix else "NATURAL LANGUAGE"
-        template = f"MATCH (%(expressions)s) AGAINST (%%s IN {mode} MODE) > 0"
+        template = f"MATCH (%(expressions)s) AGAINST (%%s IN {mode} MODE)"
         sql, parameters = super().as_sql(compiler, connection, template=template)
         return sql, [*parameters, self.query.fulltext()]
 
 
-def matches(query: TermQuery, alias: str) -> Func:
+def matches(query: TermQuery, alias: str) -> Func | Lookup:
     """Return the condition on `Memory` rows for the engine behind `alias`."""
     if connections[alias].vendor == "sqlite":
         return FTS5Match(models.F("id"), query)
-    return MatchAgainst(models.F("indexed__terms"), query)
+    # a comparison: of a bare condition Django makes `= TRUE`, which scans the table
+    return GreaterThan(MatchAgainst(models.F("indexed__terms"), query), 0.0)
 
 
 def document_counts(terms: Iterable[str], alias: str) -> dict[str, int]:

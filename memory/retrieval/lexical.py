@@ -1,8 +1,9 @@
 """Search by words: candidates from the engine, ranking ours and the same on both.
 
 BM25F (Robertson, Zaragoza, Taylor, CIKM 2004) over name, description and content with
-the scope's own statistics, divided by the most that the query could score, so that
-scores lie in [0, 1].
+the scope's own statistics. A score in [0, 1) says how much of the query's information a
+memory shares: 1 - exp(-2 x / y), x its BM25F, y the most that the query could reach, or
+`_ENOUGH_NATS` where that is less: a message of many words need not find them all.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ MAX_QUERY_TERMS = 96
 _K1 = 1.0
 _NAME_WEIGHT, _DESCRIPTION_WEIGHT, _CONTENT_WEIGHT = 1.5, 1.2, 1.0
 _LENGTH_PENALTY = 0.1
+_ENOUGH_NATS = 24.0
 """BM25F's k1, the fields' w, and the content's b; name and description have b = 0. None
 matters much on the development sets (docs/retrieval.md has the table)."""
 
@@ -123,7 +125,12 @@ class _Query:
     prefix: str = ""
 
     def condition(self) -> fts.TermQuery:
-        return fts.TermQuery(tuple(t for t in self.weights if t != self.prefix), self.prefix)
+        return fts.TermQuery(tuple(self.finding()), self.prefix)
+
+    def finding(self) -> list[str]:
+        """Return the terms that candidates are found by."""
+        least = analyzer.MIN_FINDING_WEIGHT
+        return [t for t, weight in self.weights.items() if weight >= least and t != self.prefix]
 
 
 def _encoded(scope: Scope, request: SearchRequest) -> _Query:
@@ -161,7 +168,7 @@ def _admitted(
 ) -> set[int]:
     """Return `MAX_CANDIDATES` ids: those of the rarest terms, of the last term the newest."""
     admitted: set[int] = set()
-    by_rarity = sorted(counts, key=lambda term: (counts[term], term))
+    by_rarity = sorted(query.finding(), key=lambda term: (counts[term], query.plain[term]))
     conditions = [fts.TermQuery((term,)) for term in by_rarity if counts[term]]
     if query.prefix:
         conditions.append(fts.TermQuery((), query.prefix))
@@ -196,12 +203,13 @@ def _bm25f(
         term: weight * math.log(1 + total / (frequency[term] + 0.5))
         for term, weight in weights.items()
     }
-    best = sum(gains.values())
+    most = min(sum(gains.values()), _ENOUGH_NATS)
     ranked = []
     for memory_id, created_at, found in documents:
-        score = sum(gains[term] * tf / (_K1 + tf) for term, tf in found.items())
+        reached = sum(gains[term] * tf / (_K1 + tf) for term, tf in found.items())
+        score = 1 - math.exp(-2 * reached / most)
         matched = tuple(query.plain[term] for term in weights if term in found)
-        ranked.append(_Ranked(min(score / best, 1.0), created_at, memory_id, matched))
+        ranked.append(_Ranked(score, created_at, memory_id, matched))
     return ranked
 
 

@@ -1,0 +1,234 @@
+"""The parts of bench_search: a made-up corpus, loading it in bulk, and taking times.
+
+Everything is drawn with a fixed seed. An agent of the benchmark is no row of `default`;
+its memories go into a SQLite file or MySQL database made for the run.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import connections, transaction
+
+from agents.models import Agent, Backend, MemoryConfig
+from memory import fts
+from memory.databases import forget_store, mysql_alias, store_alias
+from memory.drafts import MemoryDraft
+from memory.ids import next_ids
+from memory.indexing import Analysis, analyze, index_row
+from memory.models import Memory, MemoryTerms, Scope, Store
+from memory.retrieval.lexical import SearchRequest, search
+from memory.services import memories, writing
+
+SCOPE_SIZE = 1_000
+_TEXTS = 5_000
+_REPEATS = 15
+_SAVES = 200
+USER = "user-0"
+
+_SYLLABLES = "ba be bi bo ca ce da de di do fa fe ga go ka ke la le li lo ma me mi mo na ne".split()
+_COMMON_ENGLISH = (
+    "team release meeting customer report budget server deploy review design schedule project"
+).split()
+_COMMON_CHINESE = "项目 会议 客户 报告 预算 部署 评审 设计 计划 团队 接口 测试".split()
+_CHINESE_CHARACTERS = (
+    "支付模块周末上线错误码负责联调服务器日志数据库缓存队列权限审计备份恢复迁移索引"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Texts with their analyses, and the committed mix of queries for them."""
+
+    texts: tuple[tuple[Memory, Analysis], ...]
+    queries: dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Medians in milliseconds: the product's search, and its statements by the bare driver."""
+
+    search: float
+    replay: float
+
+
+def make_corpus(now: datetime) -> Corpus:
+    """Return half English, half Chinese memories of 15 to 30 words, Zipf-like, and queries.
+
+    The measured scope holds the first texts, so that rare words occur in it.
+    """
+    draw = random.Random(20261130)  # noqa: S311
+    english = _COMMON_ENGLISH + sorted(
+        {"".join(draw.choices(_SYLLABLES, k=3)) for _ in range(4_000)}
+    )
+    chinese = _COMMON_CHINESE + sorted(
+        {"".join(draw.choices(_CHINESE_CHARACTERS, k=2)) for _ in range(1_500)}
+    )
+    bodies = []
+    for number in range(_TEXTS):
+        words, joint = (english, " ") if number % 2 else (chinese, "")
+        weights = [1 / (rank + 3) for rank in range(len(words))]
+        bodies.append(joint.join(draw.choices(words, weights, k=draw.randint(15, 30))))
+    texts = []
+    for body in bodies:
+        draft = MemoryDraft(type="project", content=body, name=body[:24].strip())
+        memory = writing.new_memory(0, draft, now=now)
+        texts.append((memory, analyze(memory)))
+    scope = bodies[:SCOPE_SIZE]
+    rare = [_rarest(body.split(), scope) for body in scope[1:21:2]]
+    rare += [body[-2:] for body in scope[0:20:2]]
+    sentences = [
+        f"What did we say about {' '.join(b.split()[3:9])} before the review?"
+        for b in scope[1:21:2]
+    ]
+    sentences += [f"我们之前关于{body[6:22]}是怎么决定的？" for body in scope[0:20:2]]
+    return Corpus(
+        tuple(texts),
+        {
+            "rare word": tuple(rare),
+            "common word": (*_COMMON_ENGLISH, *_COMMON_CHINESE),
+            "sentence": tuple(sentences),
+        },
+    )
+
+
+@contextmanager
+def throw_away_store(backend: str) -> Iterator[Agent]:
+    """Yield an agent with an empty store of its own, and take the store away at the end."""
+    agent = Agent(pk=1, name="bench", language="en")
+    agent.memory_config = MemoryConfig(agent=agent, backend=backend, sqlite_path="bench-search.db")
+    if backend == Backend.SQLITE:
+        _remove_sqlite()
+        try:
+            yield agent
+        finally:
+            forget_store(store_alias(agent))
+            _remove_sqlite()
+        return
+    connection = connections[mysql_alias()]
+    name = connection.settings_dict["NAME"]
+    connection.settings_dict["TEST"]["NAME"] = f"{name}_bench"
+    connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
+    try:
+        yield agent
+    finally:
+        connection.creation.destroy_test_db(name, verbosity=0)
+
+
+def load(agent: Agent, rows: int, corpus: Corpus, advance: Callable[[int], object]) -> None:
+    """Fill the store with scopes of `SCOPE_SIZE` up to `rows` memories in all.
+
+    MySQL's index is built after the rows: forty times as fast, and the same index.
+    """
+    alias = store_alias(agent)
+    now = corpus.texts[0][0].created_at
+    draw = random.Random(7)  # noqa: S311
+    is_mysql = connections[alias].vendor == "mysql"
+    if is_mysql:
+        _execute(alias, fts.drop_statements(connections[alias]))
+    Store.objects.using(alias).get_or_create(agent_id=agent.pk)
+    for number in range(rows // SCOPE_SIZE):
+        texts = corpus.texts[:SCOPE_SIZE] if number == 0 else draw.sample(corpus.texts, SCOPE_SIZE)
+        _load_scope(agent, f"user-{number}", texts, alias, now=now)
+        advance(SCOPE_SIZE)
+    if is_mysql:
+        _execute(alias, fts.index_statements(connections[alias]))
+        # the optimizer goes by statistics that a bulk load leaves behind
+        _execute(alias, [f"ANALYZE TABLE {fts.TERMS_TABLE}", "ANALYZE TABLE memory_memory"])
+
+
+def time_searches(agent: Agent, queries: Sequence[str], *, now: datetime) -> Timing:
+    """Return the median search and the median replay of its statements, taken in turn."""
+    connection = connections[store_alias(agent)]
+    searches, replays = [], []
+    for query in queries:
+        request = SearchRequest(query)
+        statements: list[tuple[str, Any]] = []
+
+        def record(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+            statements.append((sql, params))  # noqa: B023  # of this round of the loop
+            return execute(sql, params, many, context)
+
+        with connection.execute_wrapper(record):
+            search(agent, USER, request, now=now)
+        for _ in range(_REPEATS):
+            searches.append(_milliseconds(lambda: search(agent, USER, request, now=now)))  # noqa: B023
+            replays.append(_milliseconds(lambda: _replay(connection, statements)))  # noqa: B023
+    return Timing(statistics.median(searches), statistics.median(replays))
+
+
+def time_saves(agent: Agent, corpus: Corpus, *, now: datetime) -> float:
+    """Return the median milliseconds of one save into a scope of its own."""
+    drafts = [
+        MemoryDraft(type="project", content=memory.content, name=memory.name)
+        for memory, _ in corpus.texts[-_SAVES:]
+    ]
+    return statistics.median(
+        _milliseconds(lambda: memories.save(agent, "writer", draft, now=now))  # noqa: B023
+        for draft in drafts
+    )
+
+
+def _rarest(words: list[str], scope: list[str]) -> str:
+    return min(words, key=lambda word: sum(word in body for body in scope))
+
+
+def _load_scope(
+    agent: Agent, user_id: str, texts: Sequence[tuple[Memory, Analysis]], alias: str, *, now: Any
+) -> None:
+    scope = Scope.objects.using(alias).create(agent_id=agent.pk, user_id=user_id)
+    rows, indexed = [], []
+    for age, (memory_id, (text, analysis)) in enumerate(
+        zip(next_ids(len(texts), now=now), texts, strict=True)
+    ):
+        memory = Memory(
+            id=memory_id,
+            scope=scope,
+            type=text.type,
+            name=text.name,
+            content=text.content,
+            created_at=now - timedelta(minutes=age),
+            updated_at=now,
+        )
+        rows.append(memory)
+        indexed.append(index_row(memory, scope, analysis))
+    with transaction.atomic(using=alias):
+        Memory.objects.using(alias).bulk_create(rows, batch_size=500)
+        MemoryTerms.objects.using(alias).bulk_create(indexed, batch_size=500)
+        writing.count_terms(scope, len(indexed), sum(row.content_terms for row in indexed))
+
+
+def _replay(connection: Any, statements: list[tuple[str, Any]]) -> None:
+    cursor = connection.connection.cursor()
+    for sql, params in statements:
+        if connection.vendor == "sqlite":
+            sql = sql.replace("%s", "?").replace("%%", "%")
+        cursor.execute(sql, params)
+        cursor.fetchall()
+    cursor.close()
+
+
+def _milliseconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return (time.perf_counter() - started) * 1000
+
+
+def _execute(alias: str, statements: Sequence[str]) -> None:
+    with connections[alias].cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def _remove_sqlite() -> None:
+    for path in Path(settings.MEMORY_DIR).glob("bench-search.db*"):
+        path.unlink()

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+from django.utils import timezone
+
+from agents.models import Backend
+from memory.databases import mysql_obstacle
+from memory.management import bench
+from memory.management.base import HippoCommand, progress
+
+
+class Command(HippoCommand):
+    help = "Time search and save in a scope of 1,000 inside tables of growing size."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--rows", default="10000,1000000", help="table sizes, by commas")
+        parser.add_argument("--backend", choices=Backend.values, help="by default both")
+        parser.add_argument("--json", type=Path, metavar="OUT", help="also write the figures")
+
+    def run(self, **options: Any) -> None:
+        try:
+            sizes = [int(size) for size in options["rows"].split(",")]
+        except ValueError:
+            raise CommandError("--rows takes numbers such as 10000,1000000.") from None
+        if min(sizes) < bench.SCOPE_SIZE:
+            raise CommandError(f"A table has at least {bench.SCOPE_SIZE} rows.")
+        backends = [options["backend"]] if options["backend"] else list(Backend.values)
+        if Backend.MYSQL in backends and (obstacle := mysql_obstacle()):
+            raise CommandError(f"{obstacle} Or measure with --backend sqlite.")
+        now = timezone.now()
+        corpus = bench.make_corpus(now)
+        self.stdout.write(
+            f"{platform.platform()}, Python {platform.python_version()}, {os.cpu_count()} cores; "
+            "milliseconds are medians, warm, limit 10"
+        )
+        rows: list[dict[str, Any]] = []
+        for backend in backends:
+            rows.extend(self._measure(backend, sizes, corpus, now))
+        if options["json"]:
+            options["json"].write_text(json.dumps(rows, indent=1), encoding="utf-8")
+
+    def _measure(
+        self, backend: str, sizes: list[int], corpus: bench.Corpus, now: Any
+    ) -> list[dict[str, Any]]:
+        """Measure one engine at every size and print its table."""
+        rows: list[dict[str, Any]] = []
+        first: dict[str, float] = {}
+        self.stdout.write(
+            f"\n{backend:10}{'':14}{'rows':>10}{'search':>10}{'÷ first':>9}"
+            f"{'statements':>12}{'÷ these':>9}"
+        )
+        for size in sizes:
+            with bench.throw_away_store(backend) as agent:
+                with progress(size, f"Loading {size} rows into {backend}", unit=" rows") as bar:
+                    bench.load(agent, size, corpus, bar.update)
+                for kind, queries in corpus.queries.items():
+                    found = bench.time_searches(agent, queries, now=now)
+                    growth = found.search / first.setdefault(kind, found.search)
+                    overhead = found.search / found.replay
+                    self.stdout.write(
+                        f"{'':10}{kind:14}{size:>10}{found.search:>10.2f}{growth:>9.2f}"
+                        f"{found.replay:>12.2f}{overhead:>9.2f}"
+                    )
+                    rows.append({
+                        "backend": backend, "rows": size, "kind": kind, "search_ms": found.search,
+                        "statements_ms": found.replay, "growth": growth, "overhead": overhead,
+                    })  # fmt: skip
+                save = bench.time_saves(agent, corpus, now=now)
+                growth = save / first.setdefault("save", save)
+                self.stdout.write(f"{'':10}{'save':14}{size:>10}{save:>10.2f}{growth:>9.2f}")
+                rows.append({
+                    "backend": backend, "rows": size, "kind": "save", "search_ms": save,
+                    "growth": growth,
+                })  # fmt: skip
+        return rows
