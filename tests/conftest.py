@@ -4,6 +4,7 @@ mallory has access to nothing."""
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from agents.models import Agent
 from memory import databases
@@ -12,11 +13,18 @@ from memory.models import ActorKind
 from memory.retrieval.lexical import SearchRequest, search
 from memory.services import memories
 from memory.services.writing import Actor
+from tests.memory.installation import Installation, fresh_mysql
 
 NOW = datetime(2026, 11, 30, 9, 0, tzinfo=UTC)
 MING = Actor(ActorKind.USER, "ming")
 
 STORES = {"agent", "ada", "grace"}
+
+# a fixture is shared by all examples of one test, which each then use a user of their own
+settings.register_profile(
+    "hippo", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+settings.load_profile("hippo")
 
 
 def pytest_collection_modifyitems(items):
@@ -78,3 +86,12 @@ def names_found():
         return [hit.memory.name for hit in result.hits]
 
     return find
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory):
+    """Hippo in processes of its own, where ada uses SQLite and grace MySQL."""
+    with fresh_mysql() as mysql_url:
+        installed = Installation(tmp_path_factory.mktemp("data"), MYSQL_URL=mysql_url)
+        installed.run("prepare", agents={"ada": ["sqlite", ""], "grace": ["mysql", ""]})
+        yield installed

@@ -13,7 +13,7 @@ from memory.models import Memory
 from memory.retrieval.lexical import Hit, SearchRequest
 from memory.services.recall import recall
 
-MIN_SCORE = 0.24
+MIN_SCORE = 0.22
 """Below it a hit is noise: prefetch stays silent (docs/retrieval.md shows how it was chosen)."""
 
 _FIRST_LINES = {

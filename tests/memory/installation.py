@@ -123,9 +123,13 @@ class Installation:
             return process.rest()[-1]
 
     def python(self, code):
-        """Run a line of Python with no more than the environment; return (exit, output)."""
+        """Start Python on `code`, with no settings loaded yet; used as a context manager."""
+        return Process([sys.executable, "-c", code], self.env)
+
+    def manage(self, *arguments):
+        """Run a management command; return its exit status and all that it printed."""
         done = subprocess.run(
-            [sys.executable, "-c", code],
+            [sys.executable, "manage.py", *arguments],
             cwd=ROOT,
             env=self.env,
             stdout=subprocess.PIPE,
@@ -136,15 +140,16 @@ class Installation:
         )
         return done.returncode, done.stdout
 
-    @contextmanager
-    def crew(self, calls):
-        """Start one worker for each (task, arguments); yield them once all have said ready."""
-        processes = []
-        try:
-            processes.extend(self.start(task, **arguments) for task, arguments in calls)
-            for process in processes:
-                assert process.read() == "ready"
-            yield processes
-        finally:
-            for process in processes:
-                process.__exit__()
+
+@contextmanager
+def crew(processes):
+    """Yield started processes once all have said ready; kill at the end what still runs."""
+    started = []
+    try:
+        started.extend(processes)
+        for process in started:
+            assert process.read() == "ready"
+        yield started
+    finally:
+        for process in started:
+            process.__exit__()

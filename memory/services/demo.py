@@ -1,0 +1,81 @@
+"""Demo data: three agents, their people, and what the agents remember of them."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.db import transaction
+
+from agents.models import Agent, Backend, Identity
+from memory.models import Memory
+from memory.services.transfer import import_lines
+
+DEMO_FILE = Path(__file__).resolve().parent.parent / "demo" / "demo.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A demo account; the password is known only while it is being made."""
+
+    username: str
+    password: str
+    role: str
+
+
+def load_demo(*, now: datetime) -> list[Login]:
+    """Create the demo's agents, accounts and memories; return the accounts made by this call.
+
+    Safe to repeat: what is there stays as it is, and only what is missing is added.
+    """
+    demo = json.loads(DEMO_FILE.read_text(encoding="utf-8"))
+    for each in demo["agents"]:
+        if not Agent.objects.filter(name=each["name"]).exists():
+            Agent.objects.create_agent(**each, backend=Backend.SQLITE)
+            _remember(each["name"], demo["memories"], now=now)
+    return [login for each in demo["users"] if (login := _create_account(each))]
+
+
+def _remember(agent_name: str, memories: list[dict[str, Any]], *, now: datetime) -> None:
+    """Import one agent's memories; sources are mapped from the file's ids to the real ones."""
+    agent = Agent.objects.named(agent_name)
+    own = [
+        {name: value for name, value in each.items() if name != "agent"}
+        for each in memories
+        if each["agent"] == agent_name
+    ]
+    by_order: dict[bool, list[dict[str, Any]]] = defaultdict(list)
+    for each in own:
+        by_order["source_ids" in each["detail"]].append(each)
+    for needs_sources in (False, True):  # summaries come after what they sum up
+        batch = by_order[needs_sources]
+        if needs_sources:
+            ids = dict(Memory.objects.for_agent(agent).values_list("external_id", "pk"))
+            for each in batch:
+                sources = each["detail"]["source_ids"]
+                each["detail"] = {"source_ids": [ids[f"demo-{source}"] for source in sources]}
+        lines = [
+            json.dumps({**each, "id": f"demo-{each['id']}"}, ensure_ascii=False).encode()
+            for each in batch
+        ]
+        report = import_lines(agent, lines, now=now)
+        if report.errors:
+            raise ValueError(f"{DEMO_FILE.name}: {report.errors[0][1]}")
+
+
+def _create_account(person: dict[str, Any]) -> Login | None:
+    accounts = get_user_model().objects
+    if accounts.filter(username=person["username"]).exists():
+        return None
+    password = secrets.token_urlsafe(9)
+    with transaction.atomic(using="default"):
+        create = accounts.create_superuser if person["is_operator"] else accounts.create_user
+        account = create(person["username"], password=password, first_name=person["display_name"])
+        Identity.objects.create(account=account, user_id=person["user_id"])
+    return Login(person["username"], password, "operator" if person["is_operator"] else "user")
