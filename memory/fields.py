@@ -44,6 +44,8 @@ class ExactJSONField(ExactTextField):
 
     def from_db_value(self, value: str | None, expression: Any, connection: Any) -> Any:
         """Return the Python value."""
+        if value == "{}":
+            return {}  # nearly every memory's detail and metadata, and not for free
         return None if value is None else json.loads(value)
 
     def get_prep_value(self, value: Any) -> str:

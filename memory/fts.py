@@ -72,14 +72,14 @@ class FTS5Match(Func):
     template = f"%(expressions)s IN (SELECT rowid FROM {FTS_TABLE} WHERE {FTS_TABLE} MATCH %%s)"
     output_field = models.BooleanField()
 
-    def __init__(self, expression: Any, query: TermQuery) -> None:
+    def __init__(self, expression: Any, text: str) -> None:
         super().__init__(expression)
-        self.query = query
+        self.text = text
 
     def as_sql(self, compiler: Any, connection: Any, *args: Any, **extra: Any) -> Any:
         """Return the condition and its parameters."""
         sql, parameters = super().as_sql(compiler, connection, *args, **extra)
-        return sql, [*parameters, self.query.fts5()]
+        return sql, [*parameters, self.text]
 
 
 class MatchAgainst(Func):
@@ -91,24 +91,30 @@ class MatchAgainst(Func):
 
     output_field = models.FloatField()
 
-    def __init__(self, expression: Any, query: TermQuery) -> None:
+    def __init__(self, expression: Any, text: str, *, has_prefix: bool = False) -> None:
         super().__init__(expression)
-        self.query = query
+        self.text = text
+        self.mode = "BOOLEAN" if has_prefix else "NATURAL LANGUAGE"
 
     def as_sql(self, compiler: Any, connection: Any, *args: Any, **extra: Any) -> Any:
         """Return the expression and its parameters."""
-        mode = "BOOLEAN" if self.query.prefix else "NATURAL LANGUAGE"
-        template = f"MATCH (%(expressions)s) AGAINST (%%s IN {mode} MODE)"
+        template = f"MATCH (%(expressions)s) AGAINST (%%s IN {self.mode} MODE)"
         sql, parameters = super().as_sql(compiler, connection, template=template)
-        return sql, [*parameters, self.query.fulltext()]
+        return sql, [*parameters, self.text]
 
 
-def matches(query: TermQuery, alias: str) -> Func | Lookup:
-    """Return the condition on `Memory` rows for the engine behind `alias`."""
+def match_text(query: TermQuery, alias: str) -> str:
+    """Return `query` in the language of the engine behind `alias`."""
+    return query.fts5() if connections[alias].vendor == "sqlite" else query.fulltext()
+
+
+def matches(text: str, alias: str, *, has_prefix: bool = False) -> Func | Lookup:
+    """Return the condition on `Memory` rows for a text made by `match_text`."""
     if connections[alias].vendor == "sqlite":
-        return FTS5Match(models.F("id"), query)
+        return FTS5Match(models.F("id"), text)
     # a comparison: of a bare condition Django makes `= TRUE`, which scans the table
-    return GreaterThan(MatchAgainst(models.F("indexed__terms"), query), 0.0)
+    relevance = MatchAgainst(models.F("indexed__terms"), text, has_prefix=has_prefix)
+    return GreaterThan(relevance, 0.0)
 
 
 def document_counts(terms: Iterable[str], alias: str) -> dict[str, int]:

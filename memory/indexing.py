@@ -36,14 +36,11 @@ def analyze(memory: Memory) -> Analysis:
 def index_row(memory: Memory, scope: Scope, analysis: Analysis) -> MemoryTerms:
     """Return the unsaved index row of `memory` in `scope`."""
     key = scope_key(scope.pk)
-    words: list[str] = []
-    for field in analysis.fields:
-        words.extend(encode_term(term, key) for term in field)
-        words.append("\n")
+    fields = ("".join(f" {encode_term(term, key)} " for term in field) for field in analysis.fields)
     return MemoryTerms(
         memory_id=memory.pk,
         scope_id=scope.pk,
-        terms=" ".join(words),
+        terms="\n".join(fields),
         folded=analysis.folded,
         content_terms=len(analysis.fields[-1]),
         analyzer_version=ANALYZER_VERSION,

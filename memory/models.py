@@ -170,8 +170,8 @@ class Memory(models.Model):
 class MemoryTerms(models.Model):
     """What is indexed of a memory: a narrow table, so that no schema change remakes it.
 
-    `terms` holds the analyzer's terms of name, description and content, one field after
-    the other, each field closed by a line break that stands as a word of its own.
+    `terms` holds the analyzer's terms of name, description and content, a line each;
+    `folded` the same three texts for literal matching.
     """
 
     memory = models.OneToOneField(Memory, models.CASCADE, primary_key=True, related_name="indexed")

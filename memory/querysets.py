@@ -11,7 +11,7 @@ from django.db.models import Q
 
 from agents.models import Agent
 from memory.databases import store_alias
-from memory.fts import TermQuery, matches
+from memory.fts import TermQuery, match_text, matches
 
 if TYPE_CHECKING:
     from memory.models import Memory, MemoryTerms, Scope  # noqa: F401
@@ -67,16 +67,23 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         return found
 
     def matching(self, scope: Scope, query: TermQuery) -> Self:
-        """Return memories of `scope` in which any term of `query` occurs, by full text.
+        """Return memories of `scope` in which any term of `query` occurs, by full text."""
+        if not query:
+            return self.none()
+        alias = str(scope._state.db)
+        text = match_text(query, alias)
+        return self.matching_text(alias, scope.pk, text, has_prefix=bool(query.prefix))
+
+    def matching_text(
+        self, alias: str, scope_id: int, text: str, *, has_prefix: bool = False
+    ) -> Self:
+        """Return memories of a scope that match `text`, made by `match_text`.
 
         The scope is asked of the index row: with it asked of the memory, SQLite would
         walk the scope and look each memory up among the matches.
         """
-        if not query:
-            return self.none()
-        alias = str(scope._state.db)
-        found = self.using(alias).filter(indexed__scope_id=scope.pk)
-        return found.filter(matches(query, alias))
+        found = self.using(alias).filter(indexed__scope_id=scope_id)
+        return found.filter(matches(text, alias, has_prefix=has_prefix))
 
     def containing(self, literals: Iterable[str]) -> Self:
         """Return memories whose folded text contains every one of `literals`."""

@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = [
     ["agents"],
     ["memory.analyzer", "memory.words", "memory.fts", "memory.fields", "memory.databases",
-     "memory.files", "memory.llm", "memory.errors"],
+     "memory.files", "memory.llm", "memory.errors", "memory.prepared"],
     ["memory.querysets", "memory.models", "memory.filters", "memory.drafts", "memory.ids",
      "memory.indexing"],
     ["memory.retrieval"],

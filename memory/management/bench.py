@@ -40,9 +40,12 @@ _COMMON_ENGLISH = (
     "team release meeting customer report budget server deploy review design schedule project"
 ).split()
 _COMMON_CHINESE = "项目 会议 客户 报告 预算 部署 评审 设计 计划 团队 接口 测试".split()
-_CHINESE_CHARACTERS = (
-    "支付模块周末上线错误码负责联调服务器日志数据库缓存队列权限审计备份恢复迁移索引"
-)
+# the 3,755 common characters of GB 2312
+_CHINESE_CHARACTERS = [
+    bytes((row, cell)).decode("gb2312")
+    for row in range(0xB0, 0xD8)
+    for cell in range(0xA1, 0xFF if row < 0xD7 else 0xFA)
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ def make_corpus(now: datetime) -> Corpus:
         {"".join(draw.choices(_SYLLABLES, k=3)) for _ in range(4_000)}
     )
     chinese = _COMMON_CHINESE + sorted(
-        {"".join(draw.choices(_CHINESE_CHARACTERS, k=2)) for _ in range(1_500)}
+        {"".join(draw.choices(_CHINESE_CHARACTERS, k=2)) for _ in range(4_000)}
     )
     bodies = []
     for number in range(_TEXTS):

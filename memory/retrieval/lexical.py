@@ -1,33 +1,27 @@
-"""Search by words: candidates from the engine, ranking ours and the same on both.
-
-BM25F (Robertson, Zaragoza, Taylor, CIKM 2004) over name, description and content with
-the scope's own statistics. A score in [0, 1) says how much of the query's information a
-memory shares: 1 - exp(-2 x / y), x its BM25F, y the most that the query could reach, or
-`_ENOUGH_NATS` where that is less: a message of many words need not find them all.
-"""
+"""Search by words: the engine finds candidates, `bm25f` ranks them."""
 
 from __future__ import annotations
 
-import math
+import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
+
+from django.db import models
 
 from agents.models import Agent
-from memory import analyzer, fts
+from memory import analyzer, fts, prepared
+from memory.databases import store_alias
 from memory.filters import MemoryFilter
 from memory.models import Memory, Scope
-from memory.querysets import MemoryQuerySet
+from memory.querysets import MemoryQuerySet, ScopeQuerySet
+from memory.retrieval.bm25f import Ranked, WeightedQuery, rank
 
 MAX_CANDIDATES = 2_000
 MAX_QUERY_TERMS = 96
-_K1 = 1.0
-_NAME_WEIGHT, _DESCRIPTION_WEIGHT, _CONTENT_WEIGHT = 1.5, 1.2, 1.0
-_LENGTH_PENALTY = 0.1
-_ENOUGH_NATS = 24.0
-"""BM25F's k1, the fields' w, and the content's b; name and description have b = 0. None
-matters much on the development sets (docs/retrieval.md has the table)."""
+_COLUMNS = ("id", "created_at", "indexed__terms", "indexed__content_terms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,121 +53,149 @@ class SearchResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ranked:
-    score: float
-    created_at: datetime
-    id: int
-    matched: tuple[str, ...]
+class _Candidates:
+    """What was ranked; `words` maps the terms that may have matched to what people read."""
+
+    ranked: Sequence[Ranked] = ()
+    words: Mapping[str, str] = field(default_factory=dict)
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """One request inside the scope it was found to concern."""
+
+    scope: Scope
+    request: SearchRequest
+    now: datetime
+
+    @property
+    def alias(self) -> str:
+        return str(self.scope._state.db)
+
+    def recalled(self, memories: MemoryQuerySet) -> MemoryQuerySet:
+        return self.request.filter.recalled(memories, self.now)
 
 
 def search(agent: Agent, user_id: str, request: SearchRequest, *, now: datetime) -> SearchResult:
     """Return the memories of (agent, user_id) that match `request.query`.
 
     Any of the query's words may match. Ties go to the newest. Three queries: scope,
-    candidates, memories; two more and one per admitted term past `MAX_CANDIDATES`
-    candidates. A query without a letter, digit or symbol finds nothing.
+    candidates, memories; past `MAX_CANDIDATES` candidates two more and one for every
+    term that is admitted. A query without a letter, digit or symbol finds nothing.
     """
-    scope = Scope.objects.of_user(agent, user_id).first()
+    scope = _find_scope(agent, user_id)
     if scope is None or request.limit < 1:
         return SearchResult()
-    memories = request.filter.recalled(Memory.objects.of_scope(scope), now)
-    ranked, truncated = _literal(memories, analyzer.literals(request.query))
-    if not ranked:
-        ranked, truncated = _by_terms(scope, request, now)
-    if not ranked:
-        ranked, truncated = _literal(memories, analyzer.short_words(request.query))
-    kept = [each for each in ranked if each.score >= request.min_score]
-    kept.sort(key=lambda each: (each.score, each.created_at, each.id), reverse=True)
-    return SearchResult(_fetch(scope, kept[: request.limit]), truncated)
-
-
-def _fetch(scope: Scope, ranked: list[_Ranked]) -> tuple[Hit, ...]:
-    if not ranked:
-        return ()
-    found = Memory.objects.of_scope(scope).in_bulk([each.id for each in ranked])
-    # a memory may have been erased since it was ranked
-    return tuple(
-        Hit(found[each.id], each.score, each.matched) for each in ranked if each.id in found
+    wanted = _Search(scope, request, now)
+    found = (
+        _literal(wanted, analyzer.literals(request.query))
+        or _by_terms(wanted)
+        or _literal(wanted, analyzer.short_words(request.query))
+        or _Candidates()
     )
+    kept = [each for each in found.ranked if each.score >= request.min_score]
+    best = heapq.nlargest(request.limit, kept, key=Ranked.place)
+    return SearchResult(_fetch(wanted, best, found.words), found.truncated)
 
 
-def _literal(memories: MemoryQuerySet, literals: tuple[str, ...]) -> tuple[list[_Ranked], bool]:
+def _find_scope(agent: Agent, user_id: str) -> Scope | None:
+    alias = store_alias(agent)
+
+    def build(agent_id: int, user_id: str) -> ScopeQuerySet:
+        return Scope.objects.using(alias).filter(kind="user", agent_id=agent_id, user_id=user_id)
+
+    rows = prepared.run("scope", build, (agent.pk, user_id), alias)
+    return next(iter(prepared.instances(Scope, rows, alias)), None)
+
+
+def _literal(wanted: _Search, literals: tuple[str, ...]) -> _Candidates | None:
     """Rank memories that contain every literal: in the name 1, description 0.9, content 0.8."""
     if not literals:
-        return [], False
+        return None
     rows = list(
-        memories.containing(literals)
+        wanted.recalled(Memory.objects.of_scope(wanted.scope))
+        .containing(literals)
         .order_by("-id")
         .values_list("id", "created_at", "indexed__folded")[: MAX_CANDIDATES + 1]
     )
+    if not rows:
+        return None
     ranked = []
     for memory_id, created_at, folded in rows[:MAX_CANDIDATES]:
         fields = folded.split("\n")
         first = min(
             next((i for i, text in enumerate(fields) if literal in text), 2) for literal in literals
         )
-        ranked.append(_Ranked(1.0 - first / 10, created_at, memory_id, literals))
-    return ranked, len(rows) > MAX_CANDIDATES
+        ranked.append(Ranked(1.0 - first / 10, created_at, memory_id, literals))
+    words = {literal: literal for literal in literals}
+    return _Candidates(ranked, words, truncated=len(rows) > MAX_CANDIDATES)
 
 
-@dataclass(frozen=True, slots=True)
-class _Query:
-    """Encoded terms → their plain form and weight; `prefix` also stands among them."""
+def _by_terms(wanted: _Search) -> _Candidates | None:
+    """Rank memories in which any telling term of the query occurs."""
+    query, words = _encoded(wanted)
+    condition = fts.TermQuery(tuple(_finding(query)), query.prefix)
+    rows = _candidate_rows(wanted, condition) if condition else []
+    if len(rows) <= MAX_CANDIDATES:
+        ranked = rank(wanted.scope, query, rows, Counter())
+        return _Candidates(ranked, words) if ranked else None
+    terms = (term for term in query.weights if term != query.prefix)
+    counts = fts.document_counts(terms, wanted.alias)
+    admitted = _admitted(wanted, query, counts, words)
+    memories = Memory.objects.of_scope(wanted.scope).filter(id__in=admitted)
+    ranked = rank(wanted.scope, query, memories.values_list(*_COLUMNS), Counter(counts))
+    return _Candidates(ranked, words, truncated=True)
 
-    plain: Mapping[str, str]
-    weights: Mapping[str, float]
-    prefix: str = ""
 
-    def condition(self) -> fts.TermQuery:
-        return fts.TermQuery(tuple(self.finding()), self.prefix)
-
-    def finding(self) -> list[str]:
-        """Return the terms that candidates are found by."""
-        least = analyzer.MIN_FINDING_WEIGHT
-        return [t for t, weight in self.weights.items() if weight >= least and t != self.prefix]
-
-
-def _encoded(scope: Scope, request: SearchRequest) -> _Query:
-    key = analyzer.scope_key(scope.pk)
+def _encoded(wanted: _Search) -> tuple[WeightedQuery, dict[str, str]]:
+    """Return the query in the scope's terms, and the plain word behind each term."""
+    request, key = wanted.request, analyzer.scope_key(wanted.scope.pk)
     weighted = list(analyzer.query_terms(request.query).items())[:MAX_QUERY_TERMS]
-    plain = {analyzer.encode_term(term, key): term for term, _ in weighted}
-    weights = dict(zip(plain, (weight for _, weight in weighted), strict=True))
+    weights = {analyzer.encode_term(term, key): weight for term, weight in weighted}
+    words = dict(zip(weights, (term for term, _ in weighted), strict=True))
     typed = analyzer.last_word(request.query) if request.as_you_type else ""
     prefix = analyzer.encode_term(typed, key) if typed else ""
     if prefix:
-        plain[prefix] = typed
         weights[prefix] = 1.0
-    return _Query(plain, weights, prefix)
+        words[prefix] = typed
+    return WeightedQuery(weights, prefix), words
 
 
-def _by_terms(scope: Scope, request: SearchRequest, now: datetime) -> tuple[list[_Ranked], bool]:
-    query = _encoded(scope, request)
+def _finding(query: WeightedQuery) -> list[str]:
+    """Return the terms that candidates are found by, the prefix apart."""
+    least = analyzer.MIN_FINDING_WEIGHT
+    return [t for t, weight in query.weights.items() if weight >= least and t != query.prefix]
 
-    def candidates(condition: fts.TermQuery) -> MemoryQuerySet:
-        return request.filter.recalled(Memory.objects.matching(scope, condition), now)
 
-    found = candidates(query.condition())
-    columns = ("id", "created_at", "indexed__terms", "indexed__content_terms")
-    rows = list(found.values_list(*columns)[: MAX_CANDIDATES + 1])
-    if len(rows) <= MAX_CANDIDATES:
-        return _bm25f(scope, query, rows, Counter()), False
-    counts = fts.document_counts((t for t in query.weights if t != query.prefix), found.db)
-    admitted = _admitted(candidates, query, counts)
-    rows = list(Memory.objects.of_scope(scope).filter(id__in=admitted).values_list(*columns))
-    return _bm25f(scope, query, rows, Counter(counts)), True
+def _candidate_rows(wanted: _Search, condition: fts.TermQuery) -> Sequence[Any]:
+    """Return at most one row more than `MAX_CANDIDATES`."""
+    alias, has_prefix = wanted.alias, bool(condition.prefix)
+
+    def build(scope_id: int, text: str, now: datetime) -> models.QuerySet[Any, Any]:
+        found = Memory.objects.matching_text(alias, scope_id, text, has_prefix=has_prefix)
+        recalled = wanted.request.filter.recalled(found, now)
+        return recalled.values_list(*_COLUMNS)[: MAX_CANDIDATES + 1]
+
+    values = (wanted.scope.pk, fts.match_text(condition, alias), wanted.now)
+    if wanted.request.filter == MemoryFilter():
+        shape = ("candidates", has_prefix, MAX_CANDIDATES)
+        return prepared.run(shape, build, values, alias, convert=False)
+    return list(build(*values))
 
 
 def _admitted(
-    candidates: Callable[[fts.TermQuery], MemoryQuerySet], query: _Query, counts: dict[str, int]
+    wanted: _Search, query: WeightedQuery, counts: dict[str, int], words: dict[str, str]
 ) -> set[int]:
     """Return `MAX_CANDIDATES` ids: those of the rarest terms, of the last term the newest."""
     admitted: set[int] = set()
-    by_rarity = sorted(query.finding(), key=lambda term: (counts[term], query.plain[term]))
+    by_rarity = sorted(_finding(query), key=lambda term: (counts[term], words[term]))
     conditions = [fts.TermQuery((term,)) for term in by_rarity if counts[term]]
     if query.prefix:
         conditions.append(fts.TermQuery((), query.prefix))
     for condition in conditions:
-        newest = candidates(condition).order_by("-id").values_list("id", flat=True)
+        matching = wanted.recalled(Memory.objects.matching(wanted.scope, condition))
+        newest = matching.order_by("-id").values_list("id", flat=True)
         for memory_id in newest[:MAX_CANDIDATES]:
             admitted.add(memory_id)
             if len(admitted) == MAX_CANDIDATES:
@@ -181,50 +203,21 @@ def _admitted(
     return admitted
 
 
-def _bm25f(
-    scope: Scope,
-    query: _Query,
-    rows: Iterable[tuple[int, datetime, str, int]],
-    counts: Counter[str],
-) -> list[_Ranked]:
-    """Score candidates; document frequencies are `counts`, for others the candidates' own."""
-    weights, prefix = query.weights, query.prefix
-    average = max(scope.content_terms / max(scope.memory_count, 1), 1.0)
-    documents = []
-    frequency: Counter[str] = Counter()
-    for memory_id, created_at, terms, content_terms in rows:
-        length = 1 - _LENGTH_PENALTY + _LENGTH_PENALTY * content_terms / average
-        found = _weighted_occurrences(terms, weights, prefix, length)
-        frequency.update(found.keys())
-        documents.append((memory_id, created_at, found))
-    frequency |= counts
-    total = max(scope.memory_count, 1)
-    gains = {
-        term: weight * math.log(1 + total / (frequency[term] + 0.5))
-        for term, weight in weights.items()
-    }
-    most = min(sum(gains.values()), _ENOUGH_NATS)
-    ranked = []
-    for memory_id, created_at, found in documents:
-        reached = sum(gains[term] * tf / (_K1 + tf) for term, tf in found.items())
-        score = 1 - math.exp(-2 * reached / most)
-        matched = tuple(query.plain[term] for term in weights if term in found)
-        ranked.append(_Ranked(score, created_at, memory_id, matched))
-    return ranked
+def _fetch(wanted: _Search, best: list[Ranked], words: Mapping[str, str]) -> tuple[Hit, ...]:
+    if not best:
+        return ()
+    alias = wanted.alias
 
+    def build(scope_id: int, *ids: int) -> MemoryQuerySet:
+        return Memory.objects.using(alias).filter(scope_id=scope_id, pk__in=ids)
 
-def _weighted_occurrences(
-    terms: str, weights: Mapping[str, float], prefix: str, content_length: float
-) -> dict[str, float]:
-    """Return BM25F's pseudo-frequency of every query term in one memory."""
-    following = iter((_DESCRIPTION_WEIGHT, _CONTENT_WEIGHT / content_length, 0.0))
-    weight = _NAME_WEIGHT
-    found: dict[str, float] = {}
-    for word in terms.split(" "):
-        if word in weights:
-            found[word] = found.get(word, 0.0) + weight
-        elif word == "\n":
-            weight = next(following)
-        if prefix and word != prefix and word.startswith(prefix):
-            found[prefix] = found.get(prefix, 0.0) + weight
-    return found
+    # the query has one shape for every ten hits: the last id fills the list up
+    ids = [each.id for each in best]
+    ids += ids[-1:] * (-len(ids) % 10)
+    rows = prepared.run(("memories", len(ids)), build, (wanted.scope.pk, *ids), alias)
+    found = {memory.pk: memory for memory in prepared.instances(Memory, rows, alias)}
+    return tuple(
+        Hit(found[each.id], each.score, tuple(w for t, w in words.items() if t in each.matched))
+        for each in best
+        if each.id in found  # it may have been erased since it was ranked
+    )

@@ -123,7 +123,7 @@ def _rows_differ(scope: Scope, memories: list[Memory]) -> Iterator[Fault]:
                 yield Fault(scope.user_id, memory.pk, problem)
             indexed.append(row)
     # any one word of each row is enough to see that the engine holds the row
-    words = {row.pk: next(w for w in row.terms.split(" ") if w != "\n") for row in indexed if row}
+    words = {row.pk: row.terms.split()[0] for row in indexed if row.terms.strip()}
     query = fts.TermQuery(tuple(dict.fromkeys(words.values())))
     ids = list(words)
     found = set(
