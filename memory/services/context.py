@@ -10,8 +10,8 @@ from datetime import datetime
 
 from agents.models import Agent
 from memory.models import Memory
-from memory.retrieval.lexical import Hit, SearchRequest
-from memory.services.recall import recall
+from memory.retrieval.lexical import Hit, SearchRequest, search
+from memory.services import memories
 
 MIN_SCORE = 0.22
 """Below it a hit is noise: prefetch stays silent (docs/retrieval.md shows how it was chosen)."""
@@ -40,27 +40,31 @@ class Prefetch:
 def prefetch(agent: Agent, user_id: str, message: str, *, now: datetime) -> Prefetch:
     """Return the block for `message`, within the agent's limit and token budget.
 
+    The memories in it count as recalled once more.
     Memory that is off, or an inactive agent, reads and touches nothing.
     """
     config = agent.memory_config
     if not (config.enabled and agent.is_active):
         return Prefetch(enabled=False)
     request = SearchRequest(message, limit=config.prefetch_limit, min_score=MIN_SCORE)
-    result = recall(agent, user_id, request, now=now)
+    result = search(agent, user_id, request, now=now)
     block, used = format_block(
         [hit.memory for hit in result.hits], agent.language, config.budget_tokens
     )
+    hits = result.hits[:used]
+    if hits:
+        memories.touch(agent, user_id, [hit.memory.pk for hit in hits], now=now)
     return Prefetch(
         enabled=True,
         block=block,
-        hits=result.hits[:used],
+        hits=hits,
         tokens=estimate_tokens(block),
         truncated=result.truncated,
     )
 
 
-def format_block(memories: Iterable[Memory], language: str, budget_tokens: int) -> tuple[str, int]:
-    """Return the prompt block of `memories` and how many of them it holds.
+def format_block(found: Iterable[Memory], language: str, budget_tokens: int) -> tuple[str, int]:
+    """Return the prompt block of the memories `found` and how many of them it holds.
 
     The entry that passes the budget is cut where a useful part of it fits, and is the
     last. No content can close the block or look like an entry of its own.
@@ -68,7 +72,7 @@ def format_block(memories: Iterable[Memory], language: str, budget_tokens: int) 
     head = f"<memory-context>\n{_FIRST_LINES[language]}\n"
     left = budget_tokens - estimate_tokens(f"{head}</memory-context>")
     entries: list[str] = []
-    for memory in memories:
+    for memory in found:
         entry = _entry(memory)
         cost = estimate_tokens(entry)
         if cost > left:
