@@ -156,8 +156,7 @@ class Memory(models.Model):
     class Meta:
         verbose_name_plural = "memories"
         indexes = [
-            models.Index(fields=["scope", "status", "created_at", "id"], name="memory_by_age"),
-            models.Index(fields=["scope", "name"], name="memory_by_name"),
+            models.Index(fields=["scope", "status", "created_at", "id"], name="memory_by_age")
         ]
         constraints = [
             models.UniqueConstraint(fields=["scope", "external_id"], name="memory_imported_once")
