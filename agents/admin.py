@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
 from django.http import HttpRequest
 from django.utils import timezone
@@ -13,8 +14,17 @@ from agents.auth import issue_key
 from agents.models import Agent, ApiKey, Identity, Membership, MemoryConfig, Team
 
 
+class MemoryConfigForm(forms.ModelForm):
+    """Saves the suggested values too: Django leaves an untouched inline form out."""
+
+    def has_changed(self) -> bool:
+        """Return True for a configuration that is not there yet."""
+        return self.instance._state.adding or super().has_changed()
+
+
 class MemoryConfigInline(admin.StackedInline):
     model = MemoryConfig
+    form = MemoryConfigForm
     can_delete = False
     min_num = 1
 

@@ -25,6 +25,12 @@ class _ExactCollation:
 class ExactCharField(_ExactCollation, models.CharField):
     """Text compared character by character: case, accents and trailing spaces count."""
 
+    def formfield(self, **kwargs: Any) -> Any:
+        """Return a form field that keeps the spaces round what was typed."""
+        if not self.choices:
+            kwargs.setdefault("strip", False)
+        return super().formfield(**kwargs)
+
 
 class ExactTextField(_ExactCollation, models.TextField):
     """Long text compared character by character."""

@@ -32,6 +32,15 @@ def validate_user_id(user_id: str) -> None:
         raise ValidationError(_("A user_id cannot hold NUL or half a surrogate pair."), "invalid")
 
 
+def is_user_id(user_id: str) -> bool:
+    """Return whether `user_id` can name a user; nothing is kept under any other."""
+    try:
+        validate_user_id(user_id)
+    except ValidationError:
+        return False
+    return True
+
+
 class AgentQuerySet(models.QuerySet["Agent"]):
     """Agents come with their memory configuration: every memory query needs it."""
 
@@ -92,7 +101,7 @@ def validate_sqlite_path(path: str) -> None:
     No folders: the file lies in DATA_DIR/memory, so no path can name the control
     database or anything outside.
     """
-    if not re.fullmatch(r"[\w-][\w.-]*\.db", path):
+    if not re.fullmatch(r"[\w-][\w.-]*\.db", path) or len(path.encode()) > 200:
         raise ValidationError(
             _("The SQLite file is a plain file name that ends in .db, without a folder."), "invalid"
         )
@@ -174,6 +183,12 @@ class Identity(models.Model):
 
     def __str__(self) -> str:
         return f"{self.account} = {self.user_id}"
+
+    def clean(self) -> None:
+        """Raise ValidationError for a second identity of all agents, which NULL lets through."""
+        same = Identity.objects.filter(account=self.account_id, user_id=self.user_id, agent=None)
+        if self.agent_id is None and same.exclude(pk=self.pk).exists():
+            raise ValidationError(_("This account has this identity already."), "unique")
 
 
 class Team(models.Model):

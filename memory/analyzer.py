@@ -27,6 +27,7 @@ MAX_QUERY_CHARS = 4_000
 
 MAX_TERM_CHARS = 72
 """Encoded terms, scope key included, stay under InnoDB's 84."""
+_KEPT_TERM_CHARS = 40
 
 _LIGHT_WEIGHT = 0.4
 _BEGINNING_WEIGHT = 0.2
@@ -40,6 +41,7 @@ MIN_FINDING_WEIGHT = 0.2
 of all Chinese memories, so looking for it would cost much and find noise."""
 
 _BEGINNING_CHARS = 5
+_MAX_LITERALS = 32
 
 _HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _UNSPACED = (  # scripts written without spaces between words, or with glued particles
@@ -85,11 +87,13 @@ def _simplified_characters() -> dict[int, str]:
     blocks = ((0x3400, 0x4DC0), (0x4E00, 0xA000), (0x20000, 0x323B0))
     characters = [chr(code) for first, end in blocks for code in range(first, end)]
     simplified = zhconv_rs.zhconv("\n".join(characters), "zh-hans").split("\n")
-    return {
+    changed = {
         ord(old): new
         for old, new in zip(characters, simplified, strict=True)
         if old != new and len(new) == 1
     }
+    # 戱 becomes 戯, which becomes 戏
+    return {old: changed.get(ord(new), new) for old, new in changed.items()}
 
 
 _SIMPLIFIED = _simplified_characters()
@@ -167,19 +171,18 @@ def literals(text: str) -> tuple[str, ...]:
     literal, and those that people put round words (quotes, brackets, a minus in front)
     are taken off.
     """
-    words = [word.lstrip(_OPENING).rstrip(_CLOSING) for word in fold(text).split()]
-    words = [word for word in words if any(map(_is_searchable, word))]
-    return tuple(words) if all(map(_has_sign, words)) else ()
+    words = _bare_words(text)
+    return words if all(map(_has_sign, words)) else ()
 
 
 def short_words(text: str) -> tuple[str, ...]:
-    """Return the folded words of a query that has none of three letters or more, or ().
+    """Return the folded words of a query of one or two letters or of symbols only, or ().
 
     Where these are no words of any memory they may still be parts of some.
     """
-    words = [word.lstrip(_OPENING).rstrip(_CLOSING) for word in fold(text).split()]
-    words = [word for word in words if any(map(_is_searchable, word))]
-    return tuple(words) if all(len(word) <= 2 for word in words) else ()
+    words = _bare_words(text)
+    short = (len(word) <= 2 or not any(map(str.isalnum, word)) for word in words)
+    return words if all(short) else ()
 
 
 def last_word(text: str) -> str:
@@ -189,6 +192,16 @@ def last_word(text: str) -> str:
         return ""
     kind, token = tokens[-1]
     return token[-1] if kind == "word" else token[0][-2:]
+
+
+def _bare_words(text: str) -> tuple[str, ...]:
+    """Return the distinct folded words of `text` without the signs round them.
+
+    A text of more than `_MAX_LITERALS` is no literal and gives ().
+    """
+    words = (word.lstrip(_OPENING).rstrip(_CLOSING) for word in fold(text).split())
+    bare = tuple(dict.fromkeys(word for word in words if any(map(_is_searchable, word))))
+    return bare if len(bare) <= _MAX_LITERALS else ()
 
 
 def _is_searchable(character: str) -> bool:
@@ -288,12 +301,18 @@ def encode_term(term: str, key: str) -> str:
     which is doubled; any other character is `q` and four base-36 digits. Terms past
     the limit keep their beginning and end in a hash.
     """
-    word = key + "".join(map(_encode_character, term))
+    encoded = list(map(_encode_character, term))
+    word = key + "".join(encoded)
     if len(word) <= MAX_TERM_CHARS:
         return word
+    beginning = key
+    for character in encoded:
+        if len(beginning) + len(character) > _KEPT_TERM_CHARS:
+            break
+        beginning += character
     digest = hashlib.blake2b(word.encode(), digest_size=12).hexdigest()
     # `qz` opens no character: the first digit of four never passes `n`
-    return f"{word[:40]}qz{digest}"
+    return f"{beginning}qz{digest}"
 
 
 @lru_cache(maxsize=32_768)

@@ -32,4 +32,5 @@ def erase_memories(instance: Any, **kwargs: Any) -> None:
     """Erase what an agent remembers before the agent is deleted; no foreign key does it."""
     from memory.services.erasure import erase_agent
 
-    erase_agent(instance)
+    if hasattr(instance, "memory_config"):
+        erase_agent(instance)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
@@ -88,6 +87,14 @@ def parse_user_id(user_id: Any) -> str:
     except ValidationError as error:
         raise InvalidMemory({"user_id": error.messages[0]}) from error
     return user_id
+
+
+def parse_reason(reason: str) -> str:
+    """Return `reason` where a revision can hold it. Raises InvalidMemory."""
+    try:
+        return _text(255, is_blank_allowed=True)(reason)
+    except ValueError as error:
+        raise InvalidMemory({"reason": str(error)}) from error
 
 
 def derive_name(content: str) -> str:
@@ -182,9 +189,9 @@ def _choice(choices: type[TextChoices]) -> Callable[[Any], str]:
 
 
 def _share(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("This must be a number.")
-    if not 0 <= value <= 1:
+    if not 0 <= value <= 1:  # nor is NaN
         raise ValueError("This lies between 0 and 1.")
     return float(value)
 

@@ -123,6 +123,8 @@ def document_counts(terms: Iterable[str], alias: str) -> dict[str, int]:
     Terms carry their scope, so the count is the scope's own.
     """
     terms = list(terms)
+    if not terms:
+        return {}
     with connections[alias].cursor() as cursor:
         if connections[alias].vendor == "sqlite":
             marks = ", ".join(["%s"] * len(terms))

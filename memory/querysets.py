@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 from django.db import models
 from django.db.models import Q
 
-from agents.models import Agent
+from agents.models import Agent, is_user_id
 from memory.databases import store_alias
 from memory.fts import TermQuery, match_text, matches
 
@@ -26,7 +26,8 @@ class ScopeQuerySet(models.QuerySet["Scope"]):
 
     def of_user(self, agent: Agent, user_id: str) -> Self:
         """Return the one scope of (agent, user_id), or none before its first save."""
-        return self.for_agent(agent).filter(user_id=user_id)
+        found = self.for_agent(agent)
+        return found.filter(user_id=user_id) if is_user_id(user_id) else found.none()
 
 
 class MemoryQuerySet(models.QuerySet["Memory"]):
@@ -41,7 +42,8 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
 
     def in_scope(self, agent: Agent, user_id: str) -> Self:
         """Return the memories of exactly this agent and user."""
-        return self.for_agent(agent).filter(scope__user_id=user_id)
+        found = self.for_agent(agent)
+        return found.filter(scope__user_id=user_id) if is_user_id(user_id) else found.none()
 
     def of_scope(self, scope: Scope) -> Self:
         """Return the memories of a scope that was looked up by agent and user."""
@@ -63,14 +65,16 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         """Return memories that carry every one of `tags`."""
         found = self
         for tag in tags:
+            if "\n" in tag:  # no tag has one, but two tags side by side do
+                return self.none()
             found = found.filter(tags__contains_exact=f"\n{tag}\n")
         return found
 
     def matching(self, scope: Scope, query: TermQuery) -> Self:
         """Return memories of `scope` in which any term of `query` occurs, by full text."""
-        if not query:
-            return self.none()
         alias = str(scope._state.db)
+        if not query:
+            return self.using(alias).none()
         text = match_text(query, alias)
         return self.matching_text(alias, scope.pk, text, has_prefix=bool(query.prefix))
 

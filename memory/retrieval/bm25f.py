@@ -116,8 +116,10 @@ def _cut_words(terms: str, query: WeightedQuery, content_weight: float) -> dict[
     weights = (NAME_WEIGHT, DESCRIPTION_WEIGHT, content_weight)
     for weight, text in zip(weights, terms.split("\n"), strict=True):
         words = text.split()
-        if prefix := query.prefix:
-            words = [prefix if word.startswith(prefix) else word for word in words]
         for word in filter(query.weights.__contains__, words):
             found[word] = found.get(word, 0.0) + weight
+        if prefix := query.prefix:
+            begun = sum(word.startswith(prefix) and word != prefix for word in words)
+            if begun:
+                found[prefix] = found.get(prefix, 0.0) + weight * begun
     return found

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import models
 
-from agents.models import Agent
+from agents.models import Agent, is_user_id
 from memory import analyzer, fts, prepared
 from memory.databases import store_alias
 from memory.filters import MemoryFilter
@@ -101,6 +101,8 @@ def search(agent: Agent, user_id: str, request: SearchRequest, *, now: datetime)
 
 def _find_scope(agent: Agent, user_id: str) -> Scope | None:
     alias = store_alias(agent)
+    if not is_user_id(user_id):
+        return None
 
     def build(agent_id: int, user_id: str) -> ScopeQuerySet:
         return Scope.objects.using(alias).filter(kind="user", agent_id=agent_id, user_id=user_id)

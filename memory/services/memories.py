@@ -10,7 +10,7 @@ import base64
 import binascii
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db.models import F, Q
@@ -19,7 +19,7 @@ from agents.models import Agent
 from memory.drafts import MemoryDraft, parse_changes
 from memory.errors import InvalidMemory
 from memory.filters import MemoryFilter
-from memory.ids import next_ids
+from memory.ids import MAX_ID, next_ids
 from memory.models import Memory, MemoryRevision, Scope, Status, StoreState
 from memory.services import writing
 from memory.services.writing import Actor, locked_scope
@@ -205,7 +205,7 @@ def touch(agent: Agent, user_id: str, memory_ids: Sequence[int], *, now: datetim
     return (
         Memory.objects.of_scope(scope)
         .kept()
-        .filter(pk__in=memory_ids)
+        .filter(pk__in=[each for each in memory_ids if 0 < each <= MAX_ID])
         .update(access_count=F("access_count") + 1, last_accessed_at=now)
     )
 
@@ -258,8 +258,8 @@ def _read_cursor(cursor: str) -> tuple[datetime, int]:
         moment = datetime.fromisoformat(created_at)
         if moment.tzinfo is None:
             raise ValueError("no zone")
-        return moment, int(memory_id)
-    except (ValueError, binascii.Error) as error:
+        return moment.astimezone(UTC), min(int(memory_id), MAX_ID)
+    except (ValueError, OverflowError, binascii.Error) as error:
         raise InvalidMemory(
             {"cursor": "This is no cursor of a list; begin again without one."}
         ) from error

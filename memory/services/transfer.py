@@ -230,11 +230,13 @@ def _import_group(
             if line.external_id:
                 by_external_id[line.external_id] = memory
         writing.insert(scope, [memory for memory, _ in created])
-        MemoryRevision.objects.using(scope._state.db).bulk_create(
+        revisions = (
             MemoryRevision(memory_id=memory.pk, **revision)
             for memory, line in created
             for revision in line.revisions
         )
+        for batch in writing.batches(revisions, lambda each: len(each.state["content"])):
+            MemoryRevision.objects.using(scope._state.db).bulk_create(batch)
         report.created += len(created)
         for memory, line in repeated:
             _merge(scope, memory, line, report, now=now)

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import transaction
 from django.db.models import F
 
 from agents.models import Agent
 from memory.databases import store_alias
-from memory.drafts import DRAFT_FIELDS, MemoryDraft, parse_detail, parse_user_id
+from memory.drafts import DRAFT_FIELDS, MemoryDraft, parse_detail, parse_reason, parse_user_id
 from memory.errors import StoreNotOpen, UnknownMemory, VersionConflict
 from memory.indexing import analyze, index_row
 from memory.models import (
@@ -31,6 +31,9 @@ from memory.models import (
     StoreState,
 )
 
+Row = TypeVar("Row")
+_MAX_ROWS = 200
+_MAX_CHARACTERS = 500_000
 _INDEXED_FIELDS = frozenset({"name", "description", "content", "detail", "tags"})
 
 
@@ -99,15 +102,34 @@ def insert(scope: Scope, memories: Sequence[Memory]) -> None:
     alias = scope._state.db
     for memory in memories:
         memory.scope_id = scope.pk
-    Memory.objects.using(alias).bulk_create(memories, batch_size=200)
+    for batch in batches(memories, lambda memory: len(memory.content)):
+        Memory.objects.using(alias).bulk_create(batch)
     index(scope, [memory for memory in memories if memory.status != Status.TRASHED])
 
 
 def index(scope: Scope, memories: Sequence[Memory]) -> None:
     """Add index rows for memories that have none, and count them."""
     rows = [index_row(memory, scope, analyze(memory)) for memory in memories]
-    MemoryTerms.objects.using(scope._state.db).bulk_create(rows, batch_size=200)
+    for batch in batches(rows, lambda row: len(row.terms) + len(row.folded)):
+        MemoryTerms.objects.using(scope._state.db).bulk_create(batch)
     count_terms(scope, len(rows), sum(row.content_terms for row in rows))
+
+
+def batches(rows: Iterable[Row], size: Callable[[Row], int]) -> Iterator[list[Row]]:
+    """Yield rows in lists that one statement can carry, whatever the server's packet limit.
+
+    `size` returns about how many characters a row adds.
+    """
+    batch: list[Row] = []
+    total = 0
+    for row in rows:
+        batch.append(row)
+        total += size(row)
+        if len(batch) == _MAX_ROWS or total >= _MAX_CHARACTERS:
+            yield batch
+            batch, total = [], 0
+    if batch:
+        yield batch
 
 
 def unindex(scope: Scope, memory_ids: Sequence[int]) -> None:
@@ -157,6 +179,7 @@ def change(
     `changes` returns the new values of one memory. A memory whose values all stay the
     same is left alone: no version, no revision. The given objects are updated.
     """
+    reason = parse_reason(reason)
     changed: list[Memory] = []
     renewed: list[Memory] = []
     revisions: list[MemoryRevision] = []
@@ -178,8 +201,10 @@ def change(
             renewed.append(memory)
     if changed:
         alias = scope._state.db
-        MemoryRevision.objects.using(alias).bulk_create(revisions, batch_size=200)
-        Memory.objects.using(alias).bulk_update(changed, sorted(names), batch_size=50)
+        for batch in batches(revisions, lambda each: len(each.state["content"])):
+            MemoryRevision.objects.using(alias).bulk_create(batch)
+        for memories_batch in batches(changed, lambda memory: len(memory.content)):
+            Memory.objects.using(alias).bulk_update(memories_batch, sorted(names), batch_size=50)
         unindex(scope, [memory.pk for memory in renewed])
         index(scope, [memory for memory in renewed if memory.status != Status.TRASHED])
     return len(changed)

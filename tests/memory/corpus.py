@@ -119,7 +119,7 @@ QA
 生日
 Ming's birthday
 3rd
-软件设置
+软体设定方式
 軟體開發
 Where is the runbook for rolling back payments?
 canary traffic percent

@@ -46,7 +46,7 @@ class Process:
     """A running worker that prints one JSON value a line; its errors end the test."""
 
     def __init__(self, command, env):
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._popen = subprocess.Popen(
             command,
             cwd=ROOT,

@@ -45,7 +45,6 @@ def test_kill_loses_no_memory_that_was_acknowledged(installation, agent):
     rows = state_of(installation, agent)
     for user_id, saved in acknowledged.items():
         found = [[row["id"], row["content"]] for row in rows[user_id]]
-        print(agent, user_id, len(saved), "acknowledged,", len(found), "there")
         # the one that was being saved may be there too
         assert found[: len(saved)] == saved
         assert len(found) - len(saved) in {0, 1}
@@ -62,7 +61,6 @@ def test_kill_leaves_whole_batches_only(installation, agent):
         found = {}
         for row in rows[user_id]:
             found.setdefault(row["tags"][0], []).append(row["id"])
-        print(agent, user_id, len(batches), "acknowledged,", len(found), "there")
         assert list(found.values())[: len(batches)] == batches
         assert len(found) - len(batches) in {0, 1}
         assert {len(ids) for ids in found.values()} == {size}
@@ -78,7 +76,6 @@ def test_kill_keeps_a_revision_for_each_version(installation, agent):
     for user_id, (memory_id, *versions) in acknowledged.items():
         [row] = rows[user_id]
         last = versions[-1] if versions else 1
-        print(agent, user_id, "version", last, "acknowledged,", row["version"], "there")
         assert row["id"] == memory_id
         # a trip to the trash and back adds two, and the update after it a third
         assert 0 <= row["version"] - last <= 3

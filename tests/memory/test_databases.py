@@ -69,7 +69,7 @@ def test_rows_of_two_stores_cannot_relate(ada, grace, remember):
     in_sqlite = remember(ada, "ming", "Ming deploys on Fridays")
     in_mysql = remember(grace, "ming", "Ming deploys on Fridays")
 
-    with pytest.raises(ValueError, match="same database"):
+    with pytest.raises(ValueError, match="router prevents"):
         in_sqlite.scope = in_mysql.scope
 
 
@@ -261,17 +261,16 @@ def broken_by_loss(connection):
 
 
 @pytest.mark.parametrize(
-    ("name", "broken"),
+    ("alias", "broken"),
     [
-        ("sqlite", broken_by_lost_triggers),
-        ("sqlite", broken_by_remake),
-        ("sqlite", broken_by_loss),
+        (SQLITE, broken_by_lost_triggers),
+        (SQLITE, broken_by_remake),
+        (SQLITE, broken_by_loss),
         ("mysql", broken_by_loss),
     ],
 )
-def test_migrate_restores_a_broken_index(db, request, remember, names_found, name, broken):
-    agent = request.getfixturevalue({"sqlite": "ada", "mysql": "grace"}[name])
-    alias = store_alias(agent)
+def test_migrate_restores_a_broken_index(ada, grace, remember, names_found, alias, broken):
+    agent = ada if alias == SQLITE else grace
     erased = remember(agent, "ming", "Ming likes tea")
     broken(connections[alias])
     assert not fts.has_index(connections[alias])
@@ -326,10 +325,9 @@ def test_store_that_is_not_open_refuses_every_write_and_reads_on(
         "purge": lambda: memories.purge(agent, "ming", memory.pk),
     }
 
-    for name, write in writes.items():
+    for write in writes.values():
         with pytest.raises(StoreNotOpen, match=state):
             write()
-            pytest.fail(f"{name} was let through")
     assert memories.touch(agent, "ming", [memory.pk], now=NOW) == 0
 
     assert all_rows(agent) == before
@@ -373,6 +371,7 @@ def test_no_path_leads_out_of_the_memory_folder(installation, tmp_path):
         "control.db": folder.parent / "hippo.sqlite3",
         "out.db": tmp_path / "stolen.db",
     }
+    folder.mkdir(exist_ok=True)
     for name, target in links.items():
         (folder / name).symlink_to(target)
     (folder / "inner").mkdir()
@@ -487,8 +486,7 @@ def test_agent_names_compare_exactly_on_mysql(all_mysql):
 
     installed.run("create_agents", agents={name: ["mysql", ""] for name in names})
 
-    for name in names:
-        assert installed.run("live", agent=name)["saved"] == ["支付模块周五上线"]
+    assert installed.run("try_agents", agents=names) == dict.fromkeys(names)
 
 
 def test_columns_have_their_collation_on_mysql(all_mysql, grace):
@@ -544,30 +542,35 @@ def without_mysql(request, tmp_path):
 
 def test_without_mysql_the_reason_is_said_and_sqlite_works(without_mysql):
     installed, reason = without_mysql
-    installed.run("prepare", agents={"ada": ["sqlite", ""]})
+    agents = {"ada": ["sqlite", ""], "grace": ["mysql", ""]}
+    # grace was made while there was MySQL
+    installed.run("prepare", agents=agents, with_mysql=False)
 
-    status, said = installed.manage("create_agent", "grace", "--backend", "mysql")
+    obstacle = installed.run("obstacle")
+    status, said = installed.manage("create_agent", "eve", "--backend", "mysql")
+    tried = installed.run("try_agents", agents=["grace", "ada"])
 
+    assert reason in obstacle
+    assert reason in said
     assert status != 0
+    assert "Traceback" not in said
+    assert tried["ada"] is None
+    # a server that is down may be back at the next save; the rest is a matter of configuration
+    assert tried["grace"][0] in {"OperationalError", "BackendUnavailable"}
+    assert reason in tried["grace"][1] or "answer" in reason
+
+
+@pytest.mark.parametrize("without_mysql", ["no server"], indirect=True)
+def test_migrate_stores_goes_on_where_mysql_is_down(without_mysql):
+    installed, reason = without_mysql
+    agents = {"ada": ["sqlite", "own.db"], "grace": ["mysql", ""]}
+    installed.run("prepare", agents=agents, with_mysql=False)
+
+    _, said = installed.manage("migrate_stores")
+
+    assert (installed.memory_dir / "own.db").exists()
     assert reason in said
     assert "Traceback" not in said
-    assert reason in installed.run("obstacle")
-    assert installed.run("live", agent="ada")["restored"] == ["支付模块周五上线"]
-
-
-def test_agent_whose_mysql_is_gone_is_told_so(without_mysql):
-    """It was there when the agent was made."""
-    installed, reason = without_mysql
-    installed.run("prepare", agents={"ada": ["sqlite", ""]})
-    installed.run("create_agents", agents={"grace": ["mysql", ""]})
-
-    refused = installed.run("try_agents", agents=["grace", "ada"])
-
-    assert refused["ada"] is None
-    assert refused["grace"] is not None
-    if "answer" not in reason:
-        assert refused["grace"][0] == "BackendUnavailable"
-        assert reason in refused["grace"][1]
 
 
 # --- settings --------------------------------------------------------------------------
@@ -591,7 +594,8 @@ def test_agent_whose_mysql_is_gone_is_told_so(without_mysql):
     ],
 )
 def test_wrong_setting_stops_the_start_and_is_named(tmp_path, name, value):
-    with Installation(tmp_path, **{name: value}).python("import config.settings") as process:
+    installed = Installation(tmp_path, PYTHONWARNINGS="default", **{name: value})
+    with installed.python("import config.settings") as process:
         said = process.errors()
 
     assert "ImproperlyConfigured" in said

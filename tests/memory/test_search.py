@@ -15,7 +15,7 @@ from memory.drafts import parse_draft
 from memory.filters import MemoryFilter
 from memory.fts import TermQuery
 from memory.models import Memory, Scope
-from memory.retrieval import lexical
+from memory.retrieval import bm25f, lexical
 from memory.retrieval.lexical import SearchRequest, search
 from memory.services import memories
 from memory.services.writing import SYSTEM
@@ -262,9 +262,13 @@ def test_ties_go_to_the_newest(agent, remember, names_found):
         remember(agent, "ming", "Ming deploys", name=name, now=later(days))
     for name in ("file first", "file second"):
         remember(agent, "ming", "the file_name rule", name=name)
+    for microseconds in (0, 500_000, 7, 500_001):
+        moment = NOW + timedelta(microseconds=microseconds)
+        remember(agent, "ming", "tea", name=f"{microseconds} µs", now=moment)
 
     assert names_found(agent, "ming", "deploys") == ["newest", "middle", "oldest"]
     assert names_found(agent, "ming", "file_name") == ["file second", "file first"]
+    assert names_found(agent, "ming", "tea") == ["500001 µs", "500000 µs", "7 µs", "0 µs"]
 
 
 def test_scores_are_between_0_and_1_and_descend(agent, remember, now):
@@ -313,6 +317,26 @@ def test_both_engines_rank_alike(both, remember, now):
     assert len(MEMORIES) >= 60
     assert len(QUERIES) >= 40
     assert set(nothing) == {"kumquat", "*", "QA", "我们"}
+
+
+def test_both_ways_of_counting_words_give_the_same_scores(ada, remember, now, monkeypatch):
+    for day, memory in enumerate(MEMORIES):
+        remember(ada, "ming", **memory, now=later(day))
+    queries = [
+        *QUERIES,
+        "deployment of the payments dep",
+        "支付模块的支付",
+        "tests, the testing te",
+    ]
+    requests = [SearchRequest(q, limit=100, as_you_type=t) for q in queries for t in (False, True)]
+
+    monkeypatch.setattr(bm25f, "_FEW_TERMS", 0)
+    cut = [search(ada, "ming", request, now=now) for request in requests]
+    monkeypatch.setattr(bm25f, "_FEW_TERMS", 1_000)
+    looked_for = [search(ada, "ming", request, now=now) for request in requests]
+
+    for results in zip(cut, looked_for, strict=True):
+        same(results)
 
 
 # --- narrowing -------------------------------------------------------------------------

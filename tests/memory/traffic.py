@@ -233,6 +233,10 @@ class Reader(Client):
         hits = search(self.agent, "ming", request, now=now()).hits
         self._check([hit.memory for hit in hits])
         self.expect(all(0 <= hit.score <= 1 for hit in hits), "a score out of range")
+        if hits and self.random.random() < 0.5:  # as a recall does
+            ids = [hit.memory.pk for hit in hits]
+            memories.touch(self.agent, "ming", ids, now=now())
+            self.touches.update(ids)
 
     def list(self):
         self._check(memories.list_page(self.agent, "ming", limit=50).memories)

@@ -18,14 +18,13 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup()
 
-from django.conf import settings  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 from django.db import connections, transaction  # noqa: E402
 
 from agents.models import Agent, MemoryConfig  # noqa: E402
 from memory import databases  # noqa: E402
 from memory.drafts import parse_draft  # noqa: E402
-from memory.errors import HippoError, StoreNotOpen  # noqa: E402
+from memory.errors import StoreNotOpen  # noqa: E402
 from memory.models import ActorKind, Memory, MemoryTerms, Scope, Store  # noqa: E402
 from memory.retrieval.lexical import SearchRequest, search  # noqa: E402
 from memory.services import maintenance, memories  # noqa: E402
@@ -56,10 +55,10 @@ def names_found(agent, user_id, query):
 # --- setting up ------------------------------------------------------------------------
 
 
-def prepare(agents):
+def prepare(agents, with_mysql=True):
     """Migrate `default` and MySQL; create agents: {name: [backend, sqlite_path]}."""
     call_command("migrate", verbosity=0)
-    if any(backend == "mysql" for backend, _ in agents.values()):
+    if with_mysql:
         databases.migrate_store(databases.mysql_alias())
     yield from create_agents(agents)
 
@@ -115,25 +114,8 @@ def try_agents(agents):
 
 
 def obstacle():
-    """Say why MySQL cannot be used here."""
+    """Yield why MySQL cannot be used here."""
     yield databases.mysql_obstacle()
-
-
-def late_alias(agent):
-    """Open an agent's store; yield its settings, those of `default`, and its PRAGMAs."""
-    alias = databases.store_alias(Agent.objects.named(agent))
-    pragmas = {}
-    with connections[alias].cursor() as cursor:
-        for name in ("journal_mode", "busy_timeout", "synchronous", "foreign_keys"):
-            cursor.execute(f"PRAGMA {name}")
-            pragmas[name] = cursor.fetchone()[0]
-    yield {
-        "default": sorted(connections.settings["default"]),
-        "late": sorted(connections.settings[alias]),
-        "tests": [sorted(connections.settings[each]["TEST"]) for each in ("default", alias)],
-        "options": connections.settings[alias]["OPTIONS"] == settings.SQLITE_OPTIONS,
-        "pragmas": pragmas,
-    }
 
 
 # --- at once ---------------------------------------------------------------------------
@@ -320,8 +302,6 @@ def confine(agent, paths):
         try:
             memories.save(Agent.objects.named(agent), "ming", draft("Ming deploys"), now=now())
             outcome[path] = None
-        except HippoError as error:
-            outcome[path] = [type(error).__name__, str(error)]
         except Exception as error:  # noqa: BLE001
             outcome[path] = [type(error).__name__, str(error)]
     yield outcome
@@ -329,7 +309,7 @@ def confine(agent, paths):
 
 def main():
     task, arguments = sys.argv[1:]
-    faulthandler.dump_traceback_later(600, exit=True)
+    faulthandler.dump_traceback_later(240, exit=True)
     for value in globals()[task](**json.loads(arguments)):
         print(json.dumps(value), flush=True)
 
