@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory.analyzer import ANALYZER_VERSION, document_terms, encode_term, fold, scope_key
+from memory.drafts import MemoryDraft
 from memory.models import Memory, MemoryTerms, Scope
 
 _MAX_REPEATS = 16
@@ -22,7 +23,7 @@ class Analysis:
     folded: str
 
 
-def analyze(memory: Memory) -> Analysis:
+def analyze(memory: Memory | MemoryDraft) -> Analysis:
     """Return the terms of `memory`; the costly part of indexing, without a query.
 
     The description's field also holds the tags and the texts of the detail.

@@ -20,6 +20,7 @@ from memory.drafts import MemoryDraft, parse_changes
 from memory.errors import InvalidMemory
 from memory.filters import MemoryFilter
 from memory.ids import MAX_ID, next_ids
+from memory.indexing import analyze
 from memory.models import Memory, MemoryRevision, Scope, Status, StoreState
 from memory.services import writing
 from memory.services.writing import Actor, locked_scope
@@ -46,13 +47,13 @@ def save_batch(
 ) -> list[Memory]:
     """Store new memories, all or none, in order; one transaction."""
     ids = next_ids(len(drafts), now=now)
-    memories = [
-        writing.new_memory(memory_id, draft, now=now)
+    analyzed = [
+        (writing.new_memory(memory_id, draft, now=now), analyze(draft))
         for memory_id, draft in zip(ids, drafts, strict=True)
     ]
     with locked_scope(agent, user_id, create=True) as scope:
-        writing.insert(scope, memories)
-    return memories
+        writing.insert(scope, analyzed)
+    return [memory for memory, _ in analyzed]
 
 
 def get(agent: Agent, user_id: str, memory_id: int) -> Memory:

@@ -18,6 +18,7 @@ from agents.models import Agent
 from memory.drafts import DRAFT_FIELDS, MemoryDraft, parse_draft, parse_time, parse_user_id
 from memory.errors import InvalidMemory
 from memory.ids import MAX_ID, next_ids
+from memory.indexing import Analysis, analyze
 from memory.models import ActorKind, Memory, MemoryRevision, Scope
 from memory.services import memories, writing
 from memory.services.writing import SYSTEM, locked_scope
@@ -48,6 +49,7 @@ class _Line:
     number: int
     user_id: str
     draft: MemoryDraft
+    analysis: Analysis
     id: int | None
     external_id: str | None
     times: Mapping[str, datetime | None]
@@ -132,11 +134,13 @@ def _parse(number: int, line: bytes, user_id: str | None) -> _Line:
     }
     if others and isinstance(values.get("metadata", {}), dict):
         values["metadata"] = {**others, **values.get("metadata", {})}
+    draft = parse_draft(values)
     memory_id, external_id = _identity(record, line)
     return _Line(
         number=number,
         user_id=parse_user_id(owner),
-        draft=parse_draft(values),
+        draft=draft,
+        analysis=analyze(draft),
         id=memory_id,
         external_id=external_id,
         times={name: _field(record, name, parse_time) for name in _TIMES},
@@ -229,7 +233,7 @@ def _import_group(
             by_id[memory.pk] = memory
             if line.external_id:
                 by_external_id[line.external_id] = memory
-        writing.insert(scope, [memory for memory, _ in created])
+        writing.insert(scope, [(memory, line.analysis) for memory, line in created])
         revisions = (
             MemoryRevision(memory_id=memory.pk, **revision)
             for memory, line in created

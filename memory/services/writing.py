@@ -1,7 +1,7 @@
 """The one write path: row, scope counts, index row and revision in one transaction.
 
 Every writer locks the scope's row first, so writes of one scope follow one another and
-its statistics are exact. Analysis, which is slow, comes before the lock.
+its statistics are exact. New texts are analysed, which is slow, before the lock.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agents.models import Agent
 from memory.databases import store_alias
 from memory.drafts import DRAFT_FIELDS, MemoryDraft, parse_detail, parse_reason, parse_user_id
 from memory.errors import StoreNotOpen, UnknownMemory, VersionConflict
-from memory.indexing import analyze, index_row
+from memory.indexing import Analysis, analyze, index_row
 from memory.models import (
     ActorKind,
     Memory,
@@ -94,22 +94,32 @@ def draft_values(draft: MemoryDraft) -> dict[str, Any]:
     return {**asdict(draft), "tags": list(draft.tags)}
 
 
-def insert(scope: Scope, memories: Sequence[Memory]) -> None:
+def insert(scope: Scope, analyzed: Sequence[tuple[Memory, Analysis]]) -> None:
     """Insert memories with their index rows and count them; the scope is locked.
 
     Raises IntegrityError where an id is taken.
     """
-    alias = scope._state.db
+    memories = [memory for memory, _ in analyzed]
     for memory in memories:
         memory.scope_id = scope.pk
     for batch in batches(memories, lambda memory: len(memory.content)):
-        Memory.objects.using(alias).bulk_create(batch)
-    index(scope, [memory for memory in memories if memory.status != Status.TRASHED])
+        Memory.objects.using(scope._state.db).bulk_create(batch)
+    _add_rows(
+        scope,
+        [
+            index_row(memory, scope, analysis)
+            for memory, analysis in analyzed
+            if memory.status != Status.TRASHED
+        ],
+    )
 
 
 def index(scope: Scope, memories: Sequence[Memory]) -> None:
     """Add index rows for memories that have none, and count them."""
-    rows = [index_row(memory, scope, analyze(memory)) for memory in memories]
+    _add_rows(scope, [index_row(memory, scope, analyze(memory)) for memory in memories])
+
+
+def _add_rows(scope: Scope, rows: Sequence[MemoryTerms]) -> None:
     for batch in batches(rows, lambda row: len(row.terms) + len(row.folded)):
         MemoryTerms.objects.using(scope._state.db).bulk_create(batch)
     count_terms(scope, len(rows), sum(row.content_terms for row in rows))
