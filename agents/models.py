@@ -110,7 +110,9 @@ def validate_sqlite_path(path: str) -> None:
 class MemoryConfig(models.Model):
     """Whether and where an agent remembers, and how much it is given back."""
 
-    agent = models.OneToOneField(Agent, models.CASCADE, related_name="memory_config")
+    agent = models.OneToOneField(
+        Agent, models.CASCADE, related_name="memory_config", verbose_name=_("agent")
+    )
     enabled = models.BooleanField(_("memory on"), default=True)
     backend = models.CharField(_("backend"), max_length=10, choices=Backend, default=Backend.SQLITE)
     sqlite_path = ExactCharField(
@@ -138,7 +140,9 @@ class MemoryConfig(models.Model):
 class ApiKey(models.Model):
     """A credential of one agent; the key itself is shown once and kept as a hash."""
 
-    agent = models.ForeignKey(Agent, models.CASCADE, related_name="api_keys")
+    agent = models.ForeignKey(
+        Agent, models.CASCADE, related_name="api_keys", verbose_name=_("agent")
+    )
     name = models.CharField(_("name"), max_length=100, blank=True)
     prefix = ExactCharField(_("prefix"), max_length=16, db_index=True, editable=False)
     hashed_key = ExactCharField(max_length=64, unique=True, editable=False)
@@ -164,8 +168,13 @@ class ApiKey(models.Model):
 class Identity(models.Model):
     """An account owns what agents remember of a `user_id`, of one agent or of all."""
 
-    account = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="identities")
-    user_id = ExactCharField(max_length=255, validators=[validate_user_id])
+    account = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.CASCADE,
+        related_name="identities",
+        verbose_name=_("account"),
+    )
+    user_id = ExactCharField(_("user ID"), max_length=255, validators=[validate_user_id])
     agent = models.ForeignKey(
         Agent,
         models.CASCADE,
@@ -211,8 +220,8 @@ class Team(models.Model):
 class Membership(models.Model):
     """One account in one team."""
 
-    team = models.ForeignKey(Team, models.CASCADE)
-    account = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE)
+    team = models.ForeignKey(Team, models.CASCADE, verbose_name=_("team"))
+    account = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, verbose_name=_("account"))
     joined_at = models.DateTimeField(_("joined"), auto_now_add=True)
 
     class Meta:

@@ -39,7 +39,7 @@ def test_every_string_is_translated(tmp_path, monkeypatch):
         found = subprocess.run(
             ["msgattrib", fault, tmp_path / CATALOG], capture_output=True, check=True, text=True
         )
-        assert found.stdout == ""
+        assert "\n#: " not in found.stdout
 
 
 def test_the_compiled_catalog_is_the_written_one(tmp_path):
