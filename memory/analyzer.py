@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import chain
 
 import rjieba
 import Stemmer
@@ -50,19 +51,28 @@ _UNSPACED = (  # scripts written without spaces between words, or with glued par
 )
 
 
-def _mark_ranges() -> str:
-    """Return combining marks as ranges for a character class; `\\w` leaves them out."""
-    marks = [code for code in range(0x20000) if unicodedata.category(chr(code))[0] == "M"]
-    ranges: list[list[int]] = []
-    for code in marks:
-        if ranges and ranges[-1][1] == code - 1:
-            ranges[-1][1] = code
+def _ranges(is_member: Callable[[str], bool]) -> str:
+    """Return the characters for which `is_member` holds as ranges of a character class."""
+    ranges: list[list[str]] = []
+    # between these blocks there are none but ideographs and private characters
+    for character in map(chr, chain(range(0x20000), range(0xE0000, 0xE1000))):
+        if not is_member(character):
+            continue
+        if ranges and ord(ranges[-1][1]) == ord(character) - 1:
+            ranges[-1][1] = character
         else:
-            ranges.append([code, code])
-    return "".join(f"{chr(low)}-{chr(high)}" for low, high in ranges)
+            ranges.append([character, character])
+    return "".join(f"{re.escape(low)}-{re.escape(high)}" for low, high in ranges)
 
 
-_WORD = rf"[^\W_{_UNSPACED}](?:[^\W_{_UNSPACED}]|[{_mark_ranges()}])*"
+# combining marks belong to words, and `\w` leaves them out
+_MARKS = _ranges(lambda character: unicodedata.category(character)[0] == "M")
+_UNSEEN = re.compile(
+    "[{}]".format(
+        _ranges(lambda c: unicodedata.category(c) in ("Cc", "Cf", "Cs") and not c.isspace())
+    )
+)
+_WORD = rf"[^\W_{_UNSPACED}](?:[^\W_{_UNSPACED}]|[{_MARKS}])*"
 _TOKEN = re.compile(rf"(?P<run>[{_UNSPACED}]+)|(?P<word>{_WORD}(?:[-_./@:+#&=\\'\u2019]+{_WORD})*)")
 _INNER_SIGNS = re.compile(r"[-_./@:+#&=\\]+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -109,12 +119,7 @@ def fold(text: str) -> str:
 
 
 def _fold_width(text: str) -> str:
-    kept = "".join(
-        " " if character.isspace() else character
-        for character in unicodedata.normalize("NFKC", text)
-        if character.isspace() or unicodedata.category(character) not in ("Cc", "Cf", "Cs")
-    )
-    return " ".join(kept.split())
+    return " ".join(_UNSEEN.sub("", unicodedata.normalize("NFKC", text)).split())
 
 
 def _fold_case(text: str) -> str:
