@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from django.db import connections, transaction
-from django.db.models import Count, Sum
+from django.db.models import Count, Max, Sum
 from django.db.models.functions import Coalesce
 
 from agents.models import Agent
@@ -86,9 +86,10 @@ def optimize(alias: str) -> None:
 
 
 def _chunks(scope: Scope) -> Iterator[list[Memory]]:
-    last = -1
     memories = Memory.objects.of_scope(scope).order_by("id").select_related("indexed")
-    while chunk := list(memories.filter(pk__gt=last)[:_CHUNK]):
+    # what is saved from now on is indexed rightly, and could keep us here for ever
+    newest, last = memories.aggregate(newest=Max("pk"))["newest"] or 0, -1
+    while chunk := list(memories.filter(pk__gt=last, pk__lte=newest)[:_CHUNK]):
         yield chunk
         last = chunk[-1].pk
 
