@@ -100,7 +100,7 @@ start() {
       --mysqlx=OFF --skip-log-bin --skip-name-resolve --performance-schema=OFF --max-connections=200 \
       --innodb-flush-log-at-trx-commit=2) >>"$log" 2>&1 </dev/null &
     pid=$!
-    trap 'kill $pid' EXIT   # in a session of its own, it would outlive a Ctrl-C here
+    trap 'kill $pid 2>/dev/null; wait $pid' EXIT   # in a session of its own, it would outlive a Ctrl-C here
     for _ in {1..300}; do
       { running && [ -S "$sock" ]; } || ! kill -0 $pid 2>/dev/null || { sleep 0.2; continue; }
       break
