@@ -56,24 +56,28 @@ def locked_scope(agent: Agent, user_id: str, *, create: bool = False) -> Iterato
     StoreNotOpen while the agent's memories are being moved.
     """
     alias = store_alias(agent)
+    parse_user_id(user_id)
+    if create:
+        _ensure_scope(agent, user_id, alias)
     with transaction.atomic(using=alias):
-        scopes = Scope.objects.of_user(agent, parse_user_id(user_id)).select_for_update()
-        scope = scopes.first()
-        if scope is None and create:
-            _create_scope(agent, user_id, alias)
-            scope = scopes.get()
+        scope = Scope.objects.of_user(agent, user_id).select_for_update().first()
         if scope is None:
             raise UnknownMemory(f"Agent {agent.name} has no memories of user {user_id}.")
         _require_open(scope.state, agent)
         yield scope
 
 
-def _create_scope(agent: Agent, user_id: str, alias: str) -> None:
-    # the store's row is locked, so that a freeze either sees this scope or refuses it
+def _ensure_scope(agent: Agent, user_id: str, alias: str) -> None:
+    if Scope.objects.of_user(agent, user_id).exists():
+        return
+    # committed by itself: an insert that meets another's keeps a shared lock on its row,
+    # and two that go on to lock the row for update would wait for each other
     Store.objects.using(alias).get_or_create(agent_id=agent.pk)
-    store = Store.objects.using(alias).select_for_update().get(agent_id=agent.pk)
-    _require_open(store.state, agent)
-    Scope.objects.using(alias).get_or_create(kind="user", agent_id=agent.pk, user_id=user_id)
+    with transaction.atomic(using=alias):
+        # the store's row is locked, so that a freeze either sees this scope or refuses it
+        store = Store.objects.using(alias).select_for_update().get(agent_id=agent.pk)
+        _require_open(store.state, agent)
+        Scope.objects.using(alias).get_or_create(kind="user", agent_id=agent.pk, user_id=user_id)
 
 
 def _require_open(state: str, agent: Agent) -> None:
