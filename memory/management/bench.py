@@ -21,10 +21,11 @@ from django.db import connections, transaction
 
 from agents.models import Agent, Backend, MemoryConfig
 from memory import fts
+from memory.analyzer import scope_key
 from memory.databases import forget_store, mysql_alias, store_alias
 from memory.drafts import MemoryDraft
 from memory.ids import next_ids
-from memory.indexing import Analysis, analyze, index_row
+from memory.indexing import analyze, index_row
 from memory.models import Memory, MemoryTerms, Scope, Store
 from memory.retrieval.lexical import SearchRequest, search
 from memory.services import memories, writing
@@ -34,6 +35,7 @@ _TEXTS = 5_000
 _REPEATS = 15
 _SAVES = 200
 USER = "user-0"
+_NO_SCOPE = Scope(pk=0)
 
 _SYLLABLES = "ba be bi bo ca ce da de di do fa fe ga go ka ke la le li lo ma me mi mo na ne".split()
 _COMMON_ENGLISH = (
@@ -50,9 +52,9 @@ _CHINESE_CHARACTERS = [
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Texts with their analyses, and the committed mix of queries for them."""
+    """Texts with their index rows for `_NO_SCOPE`, and the committed mix of queries."""
 
-    texts: tuple[tuple[Memory, Analysis], ...]
+    texts: tuple[tuple[Memory, MemoryTerms], ...]
     queries: dict[str, tuple[str, ...]]
 
 
@@ -85,7 +87,7 @@ def make_corpus(now: datetime) -> Corpus:
     for body in bodies:
         draft = MemoryDraft(type="project", content=body, name=body[:24].strip())
         memory = writing.new_memory(0, draft, now=now)
-        texts.append((memory, analyze(memory)))
+        texts.append((memory, index_row(memory, _NO_SCOPE, analyze(memory))))
     scope = bodies[:SCOPE_SIZE]
     rare = [_rarest(body.split(), scope) for body in scope[1:21:2]]
     rare += [body[-2:] for body in scope[0:20:2]]
@@ -186,11 +188,17 @@ def _rarest(words: list[str], scope: list[str]) -> str:
 
 
 def _load_scope(
-    agent: Agent, user_id: str, texts: Sequence[tuple[Memory, Analysis]], alias: str, *, now: Any
+    agent: Agent,
+    user_id: str,
+    texts: Sequence[tuple[Memory, MemoryTerms]],
+    alias: str,
+    *,
+    now: datetime,
 ) -> None:
     scope = Scope.objects.using(alias).create(agent_id=agent.pk, user_id=user_id)
+    key, no_key = scope_key(scope.pk), scope_key(_NO_SCOPE.pk)
     rows, indexed = [], []
-    for age, (memory_id, (text, analysis)) in enumerate(
+    for age, (memory_id, (text, row)) in enumerate(
         zip(next_ids(len(texts), now=now), texts, strict=True)
     ):
         memory = Memory(
@@ -203,7 +211,17 @@ def _load_scope(
             updated_at=now,
         )
         rows.append(memory)
-        indexed.append(index_row(memory, scope, analysis))
+        indexed.append(
+            MemoryTerms(
+                memory_id=memory_id,
+                scope_id=scope.pk,
+                # every word begins with its scope's key; to encode each again takes minutes
+                terms=row.terms.replace(f" {no_key}", f" {key}"),
+                folded=row.folded,
+                content_terms=row.content_terms,
+                analyzer_version=row.analyzer_version,
+            )
+        )
     with transaction.atomic(using=alias):
         Memory.objects.using(alias).bulk_create(rows, batch_size=500)
         MemoryTerms.objects.using(alias).bulk_create(indexed, batch_size=500)
