@@ -8,6 +8,7 @@ memory shares: 1 - exp(-2 x / y), x its BM25F, y the most that the query could r
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -40,22 +41,23 @@ class WeightedQuery:
 
 
 class Ranked(NamedTuple):
-    """A candidate's place: by score, then by age as the engine writes it, then by id."""
+    """A candidate that is among the best, and the terms found in it."""
 
-    score: float
-    created_at: Any
     id: int
+    score: float
     matched: Collection[str]
-
-    def place(self) -> tuple[float, Any, int]:
-        """Return what candidates are ordered by, the best highest."""
-        return self[:3]
 
 
 def rank(
-    scope: Scope, query: WeightedQuery, rows: Iterable[Sequence[Any]], counts: Counter[str]
+    scope: Scope,
+    query: WeightedQuery,
+    rows: Iterable[Sequence[Any]],
+    counts: Counter[str],
+    *,
+    limit: int,
+    min_score: float,
 ) -> list[Ranked]:
-    """Score candidates, in the order given.
+    """Return the `limit` best candidates, best first; ties by newest, then by id.
 
     `rows` hold id, created_at, terms and the length of the content in terms. Document
     frequencies are `counts`, for terms not in it the candidates' own.
@@ -78,14 +80,19 @@ def rank(
         term: weight * math.log(1 + total / (frequency[term] + 0.5))
         for term, weight in query.weights.items()
     }
-    most = min(sum(gains.values()), ENOUGH_NATS)
-    ranked = []
+    places = []
     for memory_id, created_at, found in documents:
         reached = 0.0
         for term, occurrences in found.items():
             reached += gains[term] * occurrences / (K1 + occurrences)
-        ranked.append(Ranked(1 - math.exp(-2 * reached / most), created_at, memory_id, found))
-    return ranked
+        places.append((reached, created_at, memory_id, found))
+    # scores rise with what is reached: only the best need theirs
+    most = min(sum(gains.values()), ENOUGH_NATS)
+    best = (
+        Ranked(memory_id, 1 - math.exp(-2 * reached / most), found)
+        for reached, _, memory_id, found in heapq.nlargest(limit, places)
+    )
+    return [each for each in best if each.score >= min_score]
 
 
 def _find_words(

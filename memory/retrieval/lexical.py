@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db import models
@@ -53,10 +54,10 @@ class SearchResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidates:
-    """What was ranked; `words` maps the terms that may have matched to what people read."""
+class _Found:
+    """The best candidates; `words` maps the terms that may have matched to what people read."""
 
-    ranked: Sequence[Ranked] = ()
+    best: Sequence[Ranked] = ()
     words: Mapping[str, str] = field(default_factory=dict)
     truncated: bool = False
 
@@ -92,11 +93,9 @@ def search(agent: Agent, user_id: str, request: SearchRequest, *, now: datetime)
         _literal(wanted, analyzer.literals(request.query))
         or _by_terms(wanted)
         or _literal(wanted, analyzer.short_words(request.query))
-        or _Candidates()
+        or _Found()
     )
-    kept = [each for each in found.ranked if each.score >= request.min_score]
-    best = heapq.nlargest(request.limit, kept, key=Ranked.place)
-    return SearchResult(_fetch(wanted, best, found.words), found.truncated)
+    return SearchResult(_fetch(wanted, found.best, found.words), found.truncated)
 
 
 def _find_scope(agent: Agent, user_id: str) -> Scope | None:
@@ -111,7 +110,7 @@ def _find_scope(agent: Agent, user_id: str) -> Scope | None:
     return next(iter(prepared.instances(Scope, rows, alias)), None)
 
 
-def _literal(wanted: _Search, literals: tuple[str, ...]) -> _Candidates | None:
+def _literal(wanted: _Search, literals: tuple[str, ...]) -> _Found | None:
     """Rank memories that contain every literal: in the name 1, description 0.9, content 0.8."""
     if not literals:
         return None
@@ -123,31 +122,44 @@ def _literal(wanted: _Search, literals: tuple[str, ...]) -> _Candidates | None:
     )
     if not rows:
         return None
-    ranked = []
+    places = []
     for memory_id, created_at, folded in rows[:MAX_CANDIDATES]:
         fields = folded.split("\n")
         first = min(
             next((i for i, text in enumerate(fields) if literal in text), 2) for literal in literals
         )
-        ranked.append(Ranked(1.0 - first / 10, created_at, memory_id, literals))
+        places.append((1.0 - first / 10, created_at, memory_id))
+    best = [
+        Ranked(memory_id, score, literals)
+        for score, _, memory_id in heapq.nlargest(wanted.request.limit, places)
+        if score >= wanted.request.min_score
+    ]
     words = {literal: literal for literal in literals}
-    return _Candidates(ranked, words, truncated=len(rows) > MAX_CANDIDATES)
+    return _Found(best, words, truncated=len(rows) > MAX_CANDIDATES)
 
 
-def _by_terms(wanted: _Search) -> _Candidates | None:
+def _by_terms(wanted: _Search) -> _Found | None:
     """Rank memories in which any telling term of the query occurs."""
     query, words = _encoded(wanted)
     condition = fts.TermQuery(tuple(_finding(query)), query.prefix)
     rows = _candidate_rows(wanted, condition) if condition else []
+    if not rows:
+        return None
+    best_of = partial(
+        rank,
+        wanted.scope,
+        query,
+        limit=wanted.request.limit,
+        min_score=wanted.request.min_score,
+    )
     if len(rows) <= MAX_CANDIDATES:
-        ranked = rank(wanted.scope, query, rows, Counter())
-        return _Candidates(ranked, words) if ranked else None
+        return _Found(best_of(rows, Counter()), words)
     terms = (term for term in query.weights if term != query.prefix)
     counts = fts.document_counts(terms, wanted.alias)
     admitted = _admitted(wanted, query, counts, words)
     memories = Memory.objects.of_scope(wanted.scope).filter(id__in=admitted)
-    ranked = rank(wanted.scope, query, memories.values_list(*_COLUMNS), Counter(counts))
-    return _Candidates(ranked, words, truncated=True)
+    best = best_of(memories.values_list(*_COLUMNS), Counter(counts))
+    return _Found(best, words, truncated=True)
 
 
 def _encoded(wanted: _Search) -> tuple[WeightedQuery, dict[str, str]]:
@@ -205,7 +217,7 @@ def _admitted(
     return admitted
 
 
-def _fetch(wanted: _Search, best: list[Ranked], words: Mapping[str, str]) -> tuple[Hit, ...]:
+def _fetch(wanted: _Search, best: Sequence[Ranked], words: Mapping[str, str]) -> tuple[Hit, ...]:
     if not best:
         return ()
     alias = wanted.alias
