@@ -6,7 +6,6 @@ README.md, "Settings", lists the variables.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import secrets
 import tempfile
@@ -44,8 +43,16 @@ def _secret_key() -> str:
     return key
 
 
+def _switch(name: str) -> bool:
+    """Return an on-off variable, off where it is not set."""
+    value = env.str(name, "").lower()
+    if value not in {"1", "true", "yes", "on", "0", "false", "no", "off", ""}:
+        raise ImproperlyConfigured(f"{name} must be true or false.")
+    return value in {"1", "true", "yes", "on"}
+
+
 SECRET_KEY = _secret_key()
-DEBUG = env.bool("DEBUG", False)
+DEBUG = _switch("DEBUG")
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 
@@ -107,7 +114,15 @@ _MYSQL_DRIVER = (
     "The MySQL driver is missing; install its headers (apt install default-libmysqlclient-dev "
     "pkg-config gcc python3-dev) and start ./run again."
 )
-MYSQL_OPTIONS = {"charset": "utf8mb4", "isolation_level": "read committed"}
+MYSQL_OPTIONS = {"charset": "utf8mb4", "isolation_level": "read committed", "connect_timeout": 5}
+
+
+def _has_mysql_driver() -> bool:
+    try:
+        import MySQLdb  # noqa: F401
+    except ImportError:  # absent, or without the library it was built for
+        return False
+    return True
 
 
 def _database(url: str, name: str) -> dict[str, Any]:
@@ -115,10 +130,13 @@ def _database(url: str, name: str) -> dict[str, Any]:
 
     Raises ImproperlyConfigured for any other scheme.
     """
-    parsed: dict[str, Any] = dict(env.db_url_config(url))
+    try:
+        parsed: dict[str, Any] = dict(env.db_url_config(url))
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name}: {error}.") from error
     engine = parsed.get("ENGINE", "")
     if engine.endswith("mysql"):
-        if not importlib.util.find_spec("MySQLdb"):
+        if not _has_mysql_driver():
             raise ImproperlyConfigured(f"{name}: {_MYSQL_DRIVER}")
         parsed["OPTIONS"] = {**MYSQL_OPTIONS, **parsed.get("OPTIONS", {})}
         parsed["CONN_MAX_AGE"] = 600
@@ -129,6 +147,8 @@ def _database(url: str, name: str) -> dict[str, Any]:
         parsed["CONN_MAX_AGE"] = None
     else:
         raise ImproperlyConfigured(f"{name} must begin with mysql:// or sqlite:///.")
+    if parsed.get("NAME") in {None, "", ":memory:"}:
+        raise ImproperlyConfigured(f"{name} names no database that is kept.")
     return parsed
 
 
@@ -142,7 +162,7 @@ MYSQL_OBSTACLE = "MySQL is not configured; set MYSQL_URL=mysql://user:password@h
 if mysql_url := env.str("MYSQL_URL", ""):
     if not mysql_url.startswith("mysql:"):
         raise ImproperlyConfigured("MYSQL_URL must begin with mysql://.")
-    if importlib.util.find_spec("MySQLdb"):
+    if _has_mysql_driver():
         DATABASES["mysql"] = _database(mysql_url, "MYSQL_URL")
     else:
         MYSQL_OBSTACLE = _MYSQL_DRIVER

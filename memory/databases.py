@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import fcntl
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -134,11 +136,12 @@ def known_aliases() -> list[str]:
 
 
 def migrate_store(alias: str) -> None:
-    """Bring the tables of `alias` up to date; safe in many processes at once."""
+    """Bring the tables of `alias` up to date; safe in many processes of a machine at once."""
     if alias.startswith("sqlite:"):
         _open_sqlite(alias, alias.removeprefix("sqlite:"))
     else:
-        _migrate(alias)
+        with _locked(Path(settings.DATA_DIR) / f"{alias}.lock"):
+            _migrate(alias)
 
 
 def forget_store(alias: str) -> None:
@@ -153,10 +156,17 @@ def _open_sqlite(alias: str, name: str) -> None:
     _register(alias, path)
     # the first connection turns WAL on, which SQLite refuses to do under contention:
     # so that, too, happens behind the lock
-    with path.with_name(f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with _locked(path.with_name(f"{name}.lock")):
         _migrate(alias)
     _ready.add(alias)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Keep other processes of this machine waiting."""
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _migrate(alias: str) -> None:
@@ -175,7 +185,8 @@ def _confined(name: str) -> Path:
     folder = Path(settings.MEMORY_DIR)
     path = folder / name
     # a link in the folder could name the control database
-    if path.resolve().parent != folder.resolve() or path.suffix != ".db":
+    leads_outside = path.resolve().parent != folder.resolve()
+    if leads_outside or path.suffix != ".db" or path.is_dir():
         raise BackendUnavailable(
             f"{name} is not a *.db file of {folder}; choose a plain file name."
         )

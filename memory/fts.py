@@ -7,15 +7,18 @@ need no positions) and is kept up by triggers; InnoDB keeps its own.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connections, models, router
+from django.db import OperationalError, connections, models, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.operations.base import Operation
 from django.db.models.expressions import Func
 from django.db.models.lookups import GreaterThan, Lookup
+
+logger = logging.getLogger(__name__)
 
 TERMS_TABLE = "memory_memoryterms"
 FTS_TABLE = "memory_terms_fts"
@@ -213,18 +216,29 @@ def refill_index(connection: BaseDatabaseWrapper) -> None:
             cursor.execute(f"INSERT INTO {FTS_TABLE}({FTS_TABLE}) VALUES ('rebuild')")
 
 
-def optimize_index(connection: BaseDatabaseWrapper) -> None:
-    """Merge the index and clear out deleted terms.
+def optimize_index(connection: BaseDatabaseWrapper) -> bool:
+    """Merge the index and clear out deleted terms; return whether it could be done now.
 
-    InnoDB does so table by table, under a global switch that needs a privilege; without
-    it OPTIMIZE TABLE rebuilds the table, which clears the index too.
+    InnoDB does so under a global switch. Without it OPTIMIZE TABLE would rebuild the
+    whole table and keep every writer waiting, so without the privilege for the switch,
+    or where the table is busy, the index stays as it is.
     """
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
             cursor.execute(f"INSERT INTO {FTS_TABLE}({FTS_TABLE}) VALUES ('optimize')")
-        else:
+            return True
+        try:
+            cursor.execute("SET GLOBAL innodb_optimize_fulltext_only = ON")
+        except OperationalError as error:
+            logger.warning("%s: the full-text index is not optimised: %s", connection.alias, error)
+            return False
+        try:
+            cursor.execute("SET SESSION lock_wait_timeout = 3")
             cursor.execute(f"OPTIMIZE TABLE {TERMS_TABLE}")
-            cursor.fetchall()
+            return all(row[2] != "error" for row in cursor.fetchall())
+        finally:
+            cursor.execute("SET SESSION lock_wait_timeout = DEFAULT")
+            cursor.execute("SET GLOBAL innodb_optimize_fulltext_only = OFF")
 
 
 def index_fault(connection: BaseDatabaseWrapper) -> str | None:

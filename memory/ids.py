@@ -6,6 +6,8 @@ processes that write at once, 64,000 ids a second each. They fit a JSON number e
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import threading
 import time
@@ -57,11 +59,17 @@ class IdGenerator:
         """Renew this process's node number, or take a free or lapsed one."""
         if self._pid != os.getpid():
             self._pid, self._node, self._holder = os.getpid(), -1, str(uuid.uuid4())
+            atexit.register(self._give_back)
         expires_at = now + _LEASE
         mine = NodeLease.objects.filter(node=self._node, holder=self._holder)
         if not mine.update(expires_at=expires_at):
             self._node = self._take(now, expires_at)
         self._expires_at = expires_at
+
+    def _give_back(self) -> None:
+        # a lease that cannot be given back lapses by itself
+        with contextlib.suppress(DatabaseError):
+            NodeLease.objects.filter(node=self._node, holder=self._holder).delete()
 
     def _take(self, now: datetime, expires_at: datetime) -> int:
         for node in NodeLease.objects.filter(expires_at__lt=now).values_list("node", flat=True):

@@ -16,7 +16,7 @@ from agents.models import Agent, is_user_id
 from memory import analyzer, fts, prepared
 from memory.databases import store_alias
 from memory.filters import MemoryFilter
-from memory.models import Memory, Scope
+from memory.models import Memory, Scope, Status
 from memory.querysets import MemoryQuerySet, ScopeQuerySet
 from memory.retrieval.bm25f import Ranked, WeightedQuery, rank
 
@@ -229,9 +229,15 @@ def _fetch(wanted: _Search, best: Sequence[Ranked], words: Mapping[str, str]) ->
     ids = [each.id for each in best]
     ids += ids[-1:] * (-len(ids) % 10)
     rows = prepared.run(("memories", len(ids)), build, (wanted.scope.pk, *ids), alias)
-    found = {memory.pk: memory for memory in prepared.instances(Memory, rows, alias)}
+    # one may have been erased or trashed since it was ranked
+    statuses = wanted.request.filter.statuses or (Status.ACTIVE,)
+    found = {
+        memory.pk: memory
+        for memory in prepared.instances(Memory, rows, alias)
+        if memory.status in statuses
+    }
     return tuple(
         Hit(found[each.id], each.score, tuple(w for t, w in words.items() if t in each.matched))
         for each in best
-        if each.id in found  # it may have been erased since it was ranked
+        if each.id in found
     )

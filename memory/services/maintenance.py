@@ -65,24 +65,35 @@ def reindex(agent: Agent, on_progress: Callable[[int], object] = lambda _: None)
         fts.rebuild_index(connections[alias])
     for scope in Scope.objects.for_agent(agent).order_by("pk"):
         for chunk in _chunks(scope):
-            with transaction.atomic(using=alias):
-                locked = Scope.objects.using(alias).select_for_update().get(pk=scope.pk)
-                ids = [memory.pk for memory in chunk]
-                writing.unindex(locked, ids)
-                kept = Memory.objects.of_scope(locked).kept().filter(pk__in=ids)
-                writing.index(locked, list(kept))
+            _reindex(agent, scope, [memory.pk for memory in chunk])
             done += len(chunk)
             on_progress(len(chunk))
-        with transaction.atomic(using=alias):
-            Scope.objects.using(alias).select_for_update().get(pk=scope.pk)
-            Scope.objects.using(alias).filter(pk=scope.pk).update(**_totals(scope))
+        _count_again(agent, scope)
     fts.refill_index(connections[alias])
     return done
 
 
-def optimize(alias: str) -> None:
-    """Merge a store's full-text index and clear deleted words out of it."""
-    fts.optimize_index(connections[alias])
+@writing.retried
+def _reindex(agent: Agent, scope: Scope, memory_ids: list[int]) -> None:
+    alias = store_alias(agent)
+    with transaction.atomic(using=alias):
+        locked = Scope.objects.using(alias).select_for_update().get(pk=scope.pk)
+        writing.unindex(locked, memory_ids)
+        kept = Memory.objects.of_scope(locked).kept().filter(pk__in=memory_ids)
+        writing.index(locked, list(kept))
+
+
+@writing.retried
+def _count_again(agent: Agent, scope: Scope) -> None:
+    alias = store_alias(agent)
+    with transaction.atomic(using=alias):
+        Scope.objects.using(alias).select_for_update().get(pk=scope.pk)
+        Scope.objects.using(alias).filter(pk=scope.pk).update(**_totals(scope))
+
+
+def optimize(alias: str) -> bool:
+    """Merge a store's full-text index; return whether that could be done now."""
+    return fts.optimize_index(connections[alias])
 
 
 def _chunks(scope: Scope) -> Iterator[list[Memory]]:

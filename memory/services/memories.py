@@ -23,7 +23,7 @@ from memory.ids import MAX_ID, next_ids
 from memory.indexing import analyze
 from memory.models import Memory, MemoryRevision, Scope, Status, StoreState
 from memory.services import writing
-from memory.services.writing import Actor, locked_scope
+from memory.services.writing import Actor, locked_scope, retried
 
 MAX_PAGE = 200
 _CHUNK = 500
@@ -42,6 +42,7 @@ def save(agent: Agent, user_id: str, draft: MemoryDraft, *, now: datetime) -> Me
     return save_batch(agent, user_id, [draft], now=now)[0]
 
 
+@retried
 def save_batch(
     agent: Agent, user_id: str, drafts: Sequence[MemoryDraft], *, now: datetime
 ) -> list[Memory]:
@@ -87,6 +88,7 @@ def list_page(
     return Page(rows[:limit], _cursor(rows[limit - 1]) if len(rows) > limit else "")
 
 
+@retried
 def update(
     agent: Agent,
     user_id: str,
@@ -113,6 +115,7 @@ def update(
     return memory
 
 
+@retried
 def reinforce(
     agent: Agent, user_id: str, memory_id: int, delta: float, *, actor: Actor, now: datetime
 ) -> Memory:
@@ -127,6 +130,7 @@ def reinforce(
     return memory
 
 
+@retried
 def trash(
     agent: Agent,
     user_id: str,
@@ -145,6 +149,7 @@ def trash(
     return memory
 
 
+@retried
 def trash_matching(
     agent: Agent,
     user_id: str,
@@ -167,6 +172,7 @@ def trash_matching(
     return trashed
 
 
+@retried
 def restore(agent: Agent, user_id: str, memory_id: int, *, actor: Actor, now: datetime) -> Memory:
     """Take a memory out of the trash, with the status it had; found again at once.
 
@@ -184,6 +190,7 @@ def restore(agent: Agent, user_id: str, memory_id: int, *, actor: Actor, now: da
     return memory
 
 
+@retried
 def purge(agent: Agent, user_id: str, memory_id: int) -> None:
     """Erase a memory with its revisions and index row, in the trash or not.
 

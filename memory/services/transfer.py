@@ -43,6 +43,15 @@ class ImportReport:
     renumbered: list[tuple[int, str]] = field(default_factory=list)
     errors: list[tuple[int, str]] = field(default_factory=list)
 
+    def add(self, other: ImportReport) -> None:
+        """Count another report's lines in."""
+        self.created += other.created
+        self.updated += other.updated
+        self.unchanged += other.unchanged
+        self.kept += other.kept
+        self.renumbered += other.renumbered
+        self.errors += other.errors
+
 
 @dataclass(frozen=True, slots=True)
 class _Line:
@@ -89,7 +98,7 @@ def import_lines(
                 report.errors.append((number, str(error)))
         parsed.sort(key=lambda line: line.user_id)  # stable: a user's lines keep their order
         for owner, group in groupby(parsed, key=lambda line: line.user_id):
-            _import_group(agent, owner, list(group), report, now=now)
+            report.add(_import_group(agent, owner, list(group), now=now))
         on_chunk()
     return report
 
@@ -202,10 +211,10 @@ def _revision(revision: Any) -> Mapping[str, Any]:
     }
 
 
-def _import_group(
-    agent: Agent, user_id: str, lines: list[_Line], report: ImportReport, *, now: datetime
-) -> None:
+@writing.retried
+def _import_group(agent: Agent, user_id: str, lines: list[_Line], *, now: datetime) -> ImportReport:
     """Take in one user's lines of a chunk, in one transaction."""
+    report = ImportReport()
     new_ids = iter(next_ids(len(lines), now=now))
     with locked_scope(agent, user_id, create=True) as scope:
         by_id, by_external_id = _present(scope, lines)
@@ -244,6 +253,7 @@ def _import_group(
         report.created += len(created)
         for memory, line in repeated:
             _merge(scope, memory, line, report, now=now)
+    return report
 
 
 def _present(scope: Scope, lines: list[_Line]) -> tuple[dict[int, Memory], dict[str, Memory]]:

@@ -6,13 +6,17 @@ its statistics are exact. New texts are analysed, which is slow, before the lock
 
 from __future__ import annotations
 
+import logging
+import random
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from django.db import transaction
+from django.db import OperationalError, connections, transaction
 from django.db.models import F
 
 from agents.models import Agent
@@ -31,7 +35,13 @@ from memory.models import (
     StoreState,
 )
 
+logger = logging.getLogger(__name__)
+
 Row = TypeVar("Row")
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
+_DEADLOCK = 1213
+_ATTEMPTS = 5
 _MAX_ROWS = 200
 _MAX_CHARACTERS = 500_000
 _INDEXED_FIELDS = frozenset({"name", "description", "content", "detail", "tags"})
@@ -48,6 +58,31 @@ class Actor:
 SYSTEM = Actor(ActorKind.SYSTEM, "hippo")
 
 
+def retried(
+    write: Callable[Concatenate[Agent, Params], Result],
+) -> Callable[Concatenate[Agent, Params], Result]:
+    """Make a write, whose first argument is the agent, repeat itself after a deadlock.
+
+    MySQL ends one by giving up a transaction whole (error 1213), so nothing of the write
+    is left. Inside a transaction of the caller's the error is the caller's.
+    """
+
+    @wraps(write)
+    def repeat(agent: Agent, *args: Params.args, **kwargs: Params.kwargs) -> Result:
+        connection = connections[store_alias(agent)]
+        for attempt in range(1, _ATTEMPTS):
+            try:
+                return write(agent, *args, **kwargs)
+            except OperationalError as error:
+                if error.args[:1] != (_DEADLOCK,) or connection.in_atomic_block:
+                    raise
+                logger.info("agent %s: deadlock, %s again", agent.pk, write.__name__)
+                time.sleep(random.uniform(0.01, 0.05) * attempt)  # noqa: S311  # no secret
+        return write(agent, *args, **kwargs)
+
+    return repeat
+
+
 @contextmanager
 def locked_scope(agent: Agent, user_id: str, *, create: bool = False) -> Iterator[Scope]:
     """Open a transaction in the agent's store with the user's scope locked.
@@ -60,7 +95,11 @@ def locked_scope(agent: Agent, user_id: str, *, create: bool = False) -> Iterato
     if create:
         _ensure_scope(agent, user_id, alias)
     with transaction.atomic(using=alias):
-        scope = Scope.objects.of_user(agent, user_id).select_for_update().first()
+        scopes = Scope.objects.of_user(agent, user_id).select_for_update()
+        scope = scopes.first()
+        if scope is None and create:  # erased since
+            _ensure_scope(agent, user_id, alias)
+            scope = scopes.first()
         if scope is None:
             raise UnknownMemory(f"Agent {agent.name} has no memories of user {user_id}.")
         _require_open(scope.state, agent)

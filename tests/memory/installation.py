@@ -135,7 +135,7 @@ class Installation:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=120,
+            timeout=60,
             check=False,
         )
         return done.returncode, done.stdout

@@ -4,6 +4,8 @@ HIPPO_TEST_SECONDS shortens the long test.
 """
 
 import os
+import random
+import time
 from collections import Counter
 from contextlib import ExitStack
 
@@ -102,34 +104,42 @@ def first_saves(installation, agents, number_of_processes):
     return errors
 
 
-def test_writers_and_readers_at_once_lose_nothing(installation):
-    agents = ["ada", "grace"]
-    steady = {agent: installation.run("lay_steady", agent=agent, count=STEADY) for agent in agents}
-    task = {
-        "agents": agents,
-        "writers": WRITERS,
-        "readers": READERS,
-        "seconds": SECONDS,
-        "steady": steady,
-    }
-
-    started = (installation.start("mixed", process=n, **task) for n in range(PROCESSES))
+def traffic_faults(installation, agents, seconds, upkeep=()):
+    """Run writers and readers, and workers on `upkeep`; return all that is wrong afterwards."""
+    installation.run("create_agents", agents=agents)
+    steady = {name: installation.run("lay_steady", agent=name, count=STEADY) for name in agents}
+    task = {"agents": [*agents], "writers": WRITERS, "readers": READERS, "seconds": seconds}
+    started = [
+        *(installation.start("mixed", process=n, steady=steady, **task) for n in range(PROCESSES)),
+        *(installation.start(each, agents=[*agents], seconds=seconds) for each in upkeep),
+    ]
     with crew(started) as processes:
         for process in processes:
             process.go()
-        parts = [process.rest()[-1] for process in processes]
+        results = [process.rest()[-1] for process in processes]
 
-    faults = {}
-    for agent in agents:
-        account = merged([part[agent] for part in parts])
-        state = installation.run("inspect", agent=agent)
-        print(agent, len(state["memories"]), "memories after", dict(account["done"]))
-        faults[agent] = [
-            *account["errors"],
-            *differences(account, state),
-            *inconsistencies(state),
-        ]
-    assert faults == {"ada": [], "grace": []}
+    faults = [fault for each in results[PROCESSES:] for fault in each]
+    for name in agents:
+        account = merged([part[name] for part in results[:PROCESSES]])
+        state = installation.run("inspect", agent=name)
+        print(name, len(state["memories"]), "memories after", dict(account["done"]))
+        faults += [*account["errors"], *differences(account, state), *inconsistencies(state)]
+    return faults
+
+
+def test_writers_and_readers_at_once_lose_nothing(installation):
+    agents = {"busy-sqlite": ["sqlite", ""], "busy-mysql": ["mysql", ""]}
+
+    assert traffic_faults(installation, agents, SECONDS) == []
+
+
+@pytest.mark.parametrize("backend", ["sqlite", "mysql"])
+def test_reindexing_and_optimising_disturb_no_writer(installation, backend):
+    agents = {f"kept-up-{backend}": [backend, ""]}
+
+    faults = traffic_faults(installation, agents, SECONDS / 6, upkeep=["reindex", "optimize"])
+
+    assert faults == []
 
 
 @pytest.mark.parametrize("backend", ["sqlite", "mysql"])
@@ -156,8 +166,10 @@ def test_freeze_stops_writers_at_once_and_loses_nothing(installation, backend):
         writers = stack.enter_context(crew(hammers))
         freeze = installation.start("freeze", agent=agent, settle_seconds=1.0)
         [freezer] = stack.enter_context(crew([freeze]))
-        for process in [*writers, freezer]:
+        for process in writers:
             process.go()
+        time.sleep(random.uniform(0.5, 2.0))
+        freezer.go()
         at_freeze, later = freezer.read()
         for process in writers:
             process.go()

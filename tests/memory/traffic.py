@@ -33,6 +33,20 @@ def run(threads):
         thread.join()
 
 
+def repeat(work, agents, seconds):
+    """Do `work` for one agent after another, with pauses, for a while; return the errors."""
+    errors = []
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        for name in agents:
+            try:
+                work(Agent.objects.named(name))
+            except Exception:  # noqa: BLE001
+                errors.append(f"{name}: {traceback.format_exc()}")
+        time.sleep(0.5)
+    return errors
+
+
 class Client:
     """What writers and readers share: an agent, a clock, counts and a list of errors."""
 

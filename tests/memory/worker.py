@@ -149,6 +149,22 @@ def mixed(agents, process, writers, readers, seconds, steady):
     yield traffic.mixed(agents, process, writers, readers, seconds, steady)
 
 
+def reindex(agents, seconds):
+    """Reindex again and again; yield what went wrong."""
+    yield "ready"
+    pause()
+    yield traffic.repeat(maintenance.reindex, agents, seconds)
+
+
+def optimize(agents, seconds):
+    """Optimise again and again; yield what went wrong."""
+    yield "ready"
+    pause()
+    yield traffic.repeat(
+        lambda agent: maintenance.optimize(databases.store_alias(agent)), agents, seconds
+    )
+
+
 def lay_steady(agent, count):
     """Save memories that the traffic changes but never deletes; yield their ids."""
     drafts = [draft(f"steady{number} 支付模块的第 {number} 条笔记") for number in range(count)]

@@ -294,7 +294,7 @@ def test_prefetch_gives_the_memories_that_fit_best_first(agent, remember):
     found = prefetch(agent, "ming", "Which tea does Ming drink?", now=NOW)
 
     assert found.enabled
-    assert [hit.memory.name for hit in found.hits][0] == "Tea"
+    assert found.hits[0].memory.name == "Tea"
     assert "[user] Tea\nMing drinks green tea after lunch\n" in found.block
     assert "Bob" not in found.block
     assert found.tokens == estimate_tokens(found.block) > 0
