@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError, connection
 from tqdm import tqdm
 
 from agents.models import Agent
@@ -20,6 +21,10 @@ class HippoCommand(BaseCommand):
             self.run(**options)
         except HippoError as error:
             raise CommandError(str(error)) from error
+        except DatabaseError as error:
+            if Agent._meta.db_table in connection.introspection.table_names():
+                raise
+            raise CommandError("There are no tables yet: run migrate_stores first.") from error
 
     def run(self, **options: Any) -> None:
         """Do the command's work."""
