@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import threading
 import unicodedata
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -86,6 +87,7 @@ _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 _CLITIC = re.compile(r"['\u2019](?:s|t|m|re|ve|ll|d)\b", re.IGNORECASE)
 
 _stemmer = Stemmer.Stemmer("english")
+_stemmer_lock = threading.Lock()  # it keeps state between words
 
 
 def _simplified_characters() -> dict[int, str]:
@@ -155,16 +157,9 @@ def query_terms(text: str) -> dict[str, float]:
         text = f"{text[:half]} {text[-half:]}"
     telling: dict[str, float] = {}
     silent: dict[str, float] = {}
-    for kind, token in _tokens(text):
-        if kind == "word":
-            for word in token:
-                weighted = telling if word not in STOP_WORDS else silent
-                for term, weight in _weighted_word(word):
-                    weighted[term] = max(weight, weighted.get(term, 0.0))
-        else:
-            for term, weight in _run_terms(token[0]):
-                weighted = telling if term not in STOP_WORDS else silent
-                weighted[term] = max(weight, weighted.get(term, 0.0))
+    for word, term, weight in _weighted_terms(text):
+        weights = silent if word in STOP_WORDS else telling
+        weights[term] = max(weight, weights.get(term, 0.0))
     return telling or silent
 
 
@@ -272,11 +267,24 @@ def _word_terms(word: str) -> tuple[str, ...]:
         return ordinal[1], word
     if not _LATIN.fullmatch(word):
         return (word,)
-    stem = _stemmer.stemWord(BASE_FORMS.get(word, word))
+    with _stemmer_lock:
+        stem = _stemmer.stemWord(BASE_FORMS.get(word, word))
     terms = dict.fromkeys((stem, word))
     if len(stem) >= _BEGINNING_CHARS:
         terms[f"{stem[:_BEGINNING_CHARS]}~"] = None
     return tuple(terms)
+
+
+def _weighted_terms(text: str) -> Iterator[tuple[str, str, float]]:
+    """Yield every word of a query with each of its terms and the term's weight."""
+    for kind, token in _tokens(text):
+        if kind == "word":
+            for word in token:
+                for term, weight in _weighted_word(word):
+                    yield word, term, weight
+        else:
+            for term, weight in _run_terms(token[0]):
+                yield term, term, weight
 
 
 def _weighted_word(word: str) -> list[tuple[str, float]]:
