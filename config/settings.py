@@ -9,6 +9,7 @@ import contextlib
 import os
 import secrets
 import tempfile
+import zoneinfo
 from pathlib import Path
 from typing import Any
 
@@ -152,11 +153,18 @@ def _database(url: str, name: str) -> dict[str, Any]:
     return parsed
 
 
-DATABASES = {
-    "default": _database(
-        env.str("DATABASE_URL", f"sqlite:///{DATA_DIR / 'hippo.sqlite3'}"), "DATABASE_URL"
-    )
-}
+if database_url := env.str("DATABASE_URL", ""):
+    DATABASES = {"default": _database(database_url, "DATABASE_URL")}
+else:
+    # no URL: the path may hold characters that mean something in one
+    DATABASES = {
+        "default": {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": str(DATA_DIR / "hippo.sqlite3"),
+            "OPTIONS": SQLITE_OPTIONS,
+            "CONN_MAX_AGE": None,
+        }
+    }
 MYSQL_OBSTACLE = "MySQL is not configured; set MYSQL_URL=mysql://user:password@host:3306/database."
 """Why agents cannot use MySQL, where they cannot."""
 if mysql_url := env.str("MYSQL_URL", ""):
@@ -192,6 +200,8 @@ if LANGUAGE_CODE not in dict(LANGUAGES):
     raise ImproperlyConfigured("LANGUAGE_CODE must be zh-hans or en.")
 LOCALE_PATHS = [BASE_DIR / "locale"]
 TIME_ZONE = env.str("TIME_ZONE", "UTC")
+if TIME_ZONE not in zoneinfo.available_timezones():
+    raise ImproperlyConfigured(f"TIME_ZONE must be a name such as Asia/Shanghai, not {TIME_ZONE}.")
 USE_TZ = True
 
 # --- static files ----------------------------------------------------------------------
@@ -207,8 +217,13 @@ STORAGES = {
 # --- background work -------------------------------------------------------------------
 
 CELERY_BROKER_URL = env.str("BROKER_URL", "filesystem://")
+if CELERY_BROKER_URL.partition("://")[0] not in {"filesystem", "redis", "rediss", "amqp", "amqps"}:
+    raise ImproperlyConfigured(
+        f"BROKER_URL begins with redis://, amqp:// or filesystem://; this is {CELERY_BROKER_URL}."
+    )
 if CELERY_BROKER_URL.startswith("filesystem:"):
     _queue = DATA_DIR / "queue"
+    _queue.mkdir(mode=0o700, exist_ok=True)
     for _folder in ("messages", "processed", "control"):
         (_queue / _folder).mkdir(mode=0o700, parents=True, exist_ok=True)
     CELERY_BROKER_TRANSPORT_OPTIONS = {
@@ -233,10 +248,15 @@ CELERY_BEAT_SCHEDULE = {
 
 # --- logs ------------------------------------------------------------------------------
 
+LOG_LEVEL = env.str("LOG_LEVEL", "INFO").upper()
+if LOG_LEVEL not in {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}:
+    raise ImproperlyConfigured(
+        f"LOG_LEVEL must be DEBUG, INFO, WARNING, ERROR or CRITICAL, not {LOG_LEVEL}."
+    )
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": env.str("LOG_LEVEL", "INFO")},
+    "root": {"handlers": ["console"], "level": LOG_LEVEL},
 }

@@ -146,11 +146,11 @@ def document_terms(text: str) -> list[str]:
     return terms
 
 
-def query_terms(text: str) -> dict[str, float]:
+def query_terms(text: str, *, keep_stop_words: bool = True) -> dict[str, float]:
     """Return the terms to look for with their weights in (0, 1], in order of appearance.
 
-    Stop words are dropped unless nothing else is left. Past `MAX_QUERY_CHARS` the
-    middle of the text is left out.
+    Stop words are dropped unless nothing else is left and they are to be kept then.
+    Past `MAX_QUERY_CHARS` the middle of the text is left out.
     """
     if len(text) > MAX_QUERY_CHARS:
         half = MAX_QUERY_CHARS // 2
@@ -160,7 +160,7 @@ def query_terms(text: str) -> dict[str, float]:
     for word, term, weight in _weighted_terms(text):
         weights = silent if word in STOP_WORDS else telling
         weights[term] = max(weight, weights.get(term, 0.0))
-    return telling or silent
+    return telling or (silent if keep_stop_words else {})
 
 
 def literals(text: str) -> tuple[str, ...]:
@@ -265,14 +265,21 @@ def _word_terms(word: str) -> tuple[str, ...]:
     """Return a word's stem, the word where it differs, and its beginning if it is longer."""
     if ordinal := _ORDINAL.fullmatch(word):
         return ordinal[1], word
-    if not _LATIN.fullmatch(word):
+    plain = _without_accents(word)
+    if not _LATIN.fullmatch(plain):
         return (word,)
     with _stemmer_lock:
-        stem = _stemmer.stemWord(BASE_FORMS.get(word, word))
+        stem = _stemmer.stemWord(BASE_FORMS.get(plain, plain))
     terms = dict.fromkeys((stem, word))
     if len(stem) >= _BEGINNING_CHARS:
         terms[f"{stem[:_BEGINNING_CHARS]}~"] = None
     return tuple(terms)
+
+
+def _without_accents(word: str) -> str:
+    if word.isascii():
+        return word
+    return "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c))
 
 
 def _weighted_terms(text: str) -> Iterator[tuple[str, str, float]]:

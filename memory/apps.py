@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 from django.apps import AppConfig
-from django.db import connections
-from django.db.models.signals import post_migrate, pre_delete
+from django.db import connections, transaction
+from django.db.models.signals import post_delete, post_migrate, pre_delete
 from django.utils.translation import gettext_lazy as _
 
 
@@ -17,6 +17,7 @@ class MemoryConfig(AppConfig):
 
         post_migrate.connect(restore_index, sender=self)
         pre_delete.connect(erase_memories, sender=Agent)
+        post_delete.connect(forget_store, sender=Agent)
 
 
 def restore_index(using: str, plan: Any = (), **kwargs: Any) -> None:
@@ -34,3 +35,12 @@ def erase_memories(instance: Any, **kwargs: Any) -> None:
 
     if hasattr(instance, "memory_config"):
         erase_agent(instance)
+
+
+def forget_store(instance: Any, using: str, **kwargs: Any) -> None:
+    """Take away the mark that kept writers out, once nobody can see the agent any more."""
+    from memory.services.erasure import forget_agent
+
+    if hasattr(instance, "memory_config"):
+        agent_id = instance.pk  # the instance loses it
+        transaction.on_commit(lambda: forget_agent(instance, agent_id), using=using)

@@ -89,10 +89,15 @@ def parse_user_id(user_id: Any) -> str:
     return user_id
 
 
+def parse_note(value: Any) -> str:
+    """Return a revision's actor or reason where it can be stored. Raises ValueError."""
+    return _text(255, is_blank_allowed=True)("" if value is None else value)
+
+
 def parse_reason(reason: str) -> str:
     """Return `reason` where a revision can hold it. Raises InvalidMemory."""
     try:
-        return _text(255, is_blank_allowed=True)(reason)
+        return parse_note(reason)
     except ValueError as error:
         raise InvalidMemory({"reason": str(error)}) from error
 

@@ -52,3 +52,9 @@ class UnscopedQuery(HippoError):
     """A memory query that names neither an agent nor an instance: a programming error."""
 
     code = "unscoped_query"
+
+
+class ClockWrong(HippoError):
+    """The machine's clock stands before Hippo was made, so ids would collide."""
+
+    code = "clock_wrong"

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import OperationalError, connections, models, router
+from django.db import DatabaseError, OperationalError, connections, models, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.operations.base import Operation
 from django.db.models.expressions import Func
@@ -253,7 +253,7 @@ def index_fault(connection: BaseDatabaseWrapper) -> str | None:
             cursor.execute(
                 f"INSERT INTO {FTS_TABLE}({FTS_TABLE}, rank) VALUES ('integrity-check', 1)"
             )
-    except connection.Database.DatabaseError as error:  # type: ignore[attr-defined]
+    except DatabaseError as error:
         return str(error)
     return None
 

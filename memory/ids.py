@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, IntegrityError, transaction
 
+from memory.errors import ClockWrong
 from memory.models import NodeLease
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -40,8 +41,10 @@ class IdGenerator:
         """Return `count` new ids in ascending order, greater than all made here before.
 
         Call it before opening a transaction: a lease taken inside is lost by a rollback.
-        Raises DatabaseError where all node numbers are taken.
+        Raises DatabaseError where all node numbers are taken, ClockWrong before 2026.
         """
+        if now < EPOCH:
+            raise ClockWrong(f"The clock says {now:%Y-%m-%d}; set it right to save memories.")
         with self._lock:
             if self._pid != os.getpid() or now >= self._expires_at - _LEASE / 2:
                 self._lease(now)

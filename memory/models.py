@@ -21,6 +21,7 @@ class StoreState(models.TextChoices):
     OPEN = "open"
     FROZEN = "frozen"
     MOVED = "moved"
+    ERASED = "erased"
 
 
 class OwnerKind(models.TextChoices):

@@ -15,12 +15,14 @@ much my never no not now of off often oh ok okay on once only or other our out o
 please quite re really same she should so some sometimes still such sure than thank thanks that the
 their them then there these they this those through to too under until up us ve very was we well
 were what when where which while who whom why will with would yeah yes yet you your yours
+bye goodbye welcome cheers
 ain aren couldn didn doesn don hadn hasn haven isn shouldn wasn weren won wouldn
 的 了 是 在 我 你 您 他 她 它 们 我们 你们 他们 她们 它们 咱们 这 那 哪 这个 那个 哪个 这些 那些
 哪些 什么 怎么 怎样 怎么样 为什么 谁 吗 呢 吧 啊 呀 哦 嗯 嘛 啦 哈 和 与 及 或 或者 但 但是 而
 而且 因为 所以 如果 就 都 也 还 又 再 很 太 更 最 不 没 没有 有 要 会 能 可以 可 该 应该 把 被
 给 让 对 从 向 到 跟 比 一个 一下 一些 一点 这样 那样 这里 那里 哪里 自己 之前 以后 请 请问 上
 下 里 个 说 着 过 地 得 之 其
+谢谢 多谢 你好 您好 好的 再见 拜拜 晚安 早上好 晚上好 好 行 收到 明白 知道了 是的 不是 对的 哈哈
 """.split()
 )
 

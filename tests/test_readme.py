@@ -59,5 +59,5 @@ def test_readme_shows_prefetch_and_recall_on_real_conversations(backend, tmp_pat
     assert prefetch.startswith("<memory-context>\n")
     assert "《流浪地球》" in prefetch
     assert "One Hundred Years of Solitude" in recall
-    assert re.search(r"^3 memories in [\d.]+ ms$", recall, re.MULTILINE)
+    assert re.search(r"^3 memories in [\d.]+ ms, warm$", recall, re.MULTILINE)
     assert silent == ""

@@ -22,13 +22,22 @@ class HippoCommand(BaseCommand):
         except HippoError as error:
             raise CommandError(str(error)) from error
         except DatabaseError as error:
-            if Agent._meta.db_table in connection.introspection.table_names():
-                raise
-            raise CommandError("There are no tables yet: run migrate_stores first.") from error
+            raise CommandError(_explain(error)) from error
+        except OSError as error:
+            raise CommandError(f"{error.filename}: {error.strerror}") from error
 
     def run(self, **options: Any) -> None:
         """Do the command's work."""
         raise NotImplementedError
+
+
+def _explain(error: DatabaseError) -> str:
+    try:
+        if Agent._meta.db_table not in connection.introspection.table_names():
+            return "There are no tables yet: run migrate_stores first."
+    except DatabaseError:
+        return f"The control database fails: {error}"
+    return f"A database fails: {error} (--traceback shows where)"
 
 
 def find_agent(name: str) -> Agent:

@@ -26,7 +26,7 @@ from memory.databases import forget_store, mysql_alias, store_alias
 from memory.drafts import MemoryDraft
 from memory.ids import next_ids
 from memory.indexing import analyze, index_row
-from memory.models import Memory, MemoryTerms, Scope, Store
+from memory.models import Memory, MemoryTerms, Scope
 from memory.retrieval.lexical import SearchRequest, search
 from memory.services import memories, writing
 
@@ -35,6 +35,7 @@ _TEXTS = 5_000
 _REPEATS = 15
 _SAVES = 200
 USER = "user-0"
+_WRITER = "writer"
 _NO_SCOPE = Scope(pk=0)
 
 _SYLLABLES = "ba be bi bo ca ce da de di do fa fe ga go ka ke la le li lo ma me mi mo na ne".split()
@@ -140,7 +141,8 @@ def load(agent: Agent, rows: int, corpus: Corpus, advance: Callable[[int], objec
     is_mysql = connections[alias].vendor == "mysql"
     if is_mysql:
         _execute(alias, fts.drop_statements(connections[alias]))
-    Store.objects.using(alias).get_or_create(agent_id=agent.pk)
+    # a scope is made for agents of `default` only
+    Scope.objects.using(alias).create(agent_id=agent.pk, user_id=_WRITER)
     for number in range(rows // SCOPE_SIZE):
         texts = corpus.texts[:SCOPE_SIZE] if number == 0 else draw.sample(corpus.texts, SCOPE_SIZE)
         _load_scope(agent, f"user-{number}", texts, alias, now=now)
@@ -178,7 +180,7 @@ def time_saves(agent: Agent, corpus: Corpus, *, now: datetime) -> float:
         for memory, _ in corpus.texts[-_SAVES:]
     ]
     return statistics.median(
-        _milliseconds(lambda: memories.save(agent, "writer", draft, now=now))  # noqa: B023
+        _milliseconds(lambda: memories.save(agent, _WRITER, draft, now=now))  # noqa: B023
         for draft in drafts
     )
 

@@ -27,13 +27,18 @@ _COLUMNS = ("id", "created_at", "indexed__terms", "indexed__content_terms")
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """What is asked for. `as_you_type` also matches words that begin with the last one."""
+    """What is asked for. `as_you_type` also matches words that begin with the last one.
+
+    A query is what somebody looks for; `is_message` is what somebody says: of stop words
+    alone, or of a letter or two, it finds nothing.
+    """
 
     query: str
     limit: int = 10
     filter: MemoryFilter = field(default_factory=MemoryFilter)
     min_score: float = 0.0
     as_you_type: bool = False
+    is_message: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +94,10 @@ def search(agent: Agent, user_id: str, request: SearchRequest, *, now: datetime)
     if scope is None or request.limit < 1:
         return SearchResult()
     wanted = _Search(scope, request, now)
-    found = (
-        _literal(wanted, analyzer.literals(request.query))
-        or _by_terms(wanted)
-        or _literal(wanted, analyzer.short_words(request.query))
-        or _Found()
-    )
+    found = _literal(wanted, analyzer.literals(request.query)) or _by_terms(wanted)
+    if not found and not request.is_message:
+        found = _literal(wanted, analyzer.short_words(request.query), share=0.5)
+    found = found or _Found()
     return SearchResult(_fetch(wanted, found.best, found.words), found.truncated)
 
 
@@ -110,8 +113,11 @@ def _find_scope(agent: Agent, user_id: str) -> Scope | None:
     return next(iter(prepared.instances(Scope, rows, alias)), None)
 
 
-def _literal(wanted: _Search, literals: tuple[str, ...]) -> _Found | None:
-    """Rank memories that contain every literal: in the name 1, description 0.9, content 0.8."""
+def _literal(wanted: _Search, literals: tuple[str, ...], share: float = 1.0) -> _Found | None:
+    """Rank memories that contain every literal: in the name 1, description 0.9, content 0.8.
+
+    `share` of that where a literal may be part of a word.
+    """
     if not literals:
         return None
     rows = list(
@@ -128,7 +134,7 @@ def _literal(wanted: _Search, literals: tuple[str, ...]) -> _Found | None:
         first = min(
             next((i for i, text in enumerate(fields) if literal in text), 2) for literal in literals
         )
-        places.append((1.0 - first / 10, created_at, memory_id))
+        places.append((share * (1.0 - first / 10), created_at, memory_id))
     best = [
         Ranked(memory_id, score, literals)
         for score, _, memory_id in heapq.nlargest(wanted.request.limit, places)
@@ -165,7 +171,8 @@ def _by_terms(wanted: _Search) -> _Found | None:
 def _encoded(wanted: _Search) -> tuple[WeightedQuery, dict[str, str]]:
     """Return the query in the scope's terms, and the plain word behind each term."""
     request, key = wanted.request, analyzer.scope_key(wanted.scope.pk)
-    weighted = list(analyzer.query_terms(request.query).items())[:MAX_QUERY_TERMS]
+    terms = analyzer.query_terms(request.query, keep_stop_words=not request.is_message)
+    weighted = list(terms.items())[:MAX_QUERY_TERMS]
     weights = {analyzer.encode_term(term, key): weight for term, weight in weighted}
     words = dict(zip(weights, (term for term, _ in weighted), strict=True))
     typed = analyzer.last_word(request.query) if request.as_you_type else ""

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agents.models import Agent
-from memory.models import Memory
+from memory.analyzer import fold
+from memory.models import Memory, MemoryKind
 from memory.retrieval.lexical import Hit, SearchRequest, search
 from memory.services import memories
 
@@ -24,6 +25,8 @@ _FIRST_LINES = {
     ),
 }
 _SMALLEST_ENTRY_TOKENS = 40
+# the full-width forms are tags to a reader, and to a model
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\uff1c": "&lt;", "\uff1e": "&gt;"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,9 @@ def prefetch(agent: Agent, user_id: str, message: str, *, now: datetime) -> Pref
     config = agent.memory_config
     if not (config.enabled and agent.is_active):
         return Prefetch(enabled=False)
-    request = SearchRequest(message, limit=config.prefetch_limit, min_score=MIN_SCORE)
+    request = SearchRequest(
+        message, limit=config.prefetch_limit, min_score=MIN_SCORE, is_message=True
+    )
     result = search(agent, user_id, request, now=now)
     block, used = format_block(
         [hit.memory for hit in result.hits], agent.language, config.budget_tokens
@@ -109,21 +114,37 @@ def estimate_tokens(text: str) -> int:
 _PIECES = re.compile(
     r"(?P<cjk>[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+)"
     r"|(?P<digits>[0-9]+)"
-    r"|(?P<word>[^\W\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+)"
+    r"|(?P<word>[^\W\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    r"\U00020000-\U0003ffff]+)"
     r"|(?P<sign>\S)"
 )
 
 
 def _entry(memory: Memory) -> str:
     """Return one entry: `[type] name`, the content, a line break."""
-    lines = [line.rstrip() for line in _escape(memory.content).splitlines() if line.strip()]
-    first = f" {lines[0]}" if lines[0].startswith("[") else lines[0]
+    text = "\n".join([memory.content, *_detail(memory)])
+    lines = [line.rstrip() for line in _escape(text).splitlines() if line.strip()]
+    # what is not seen may stand before a bracket and make it look like the next entry
+    first = f" {lines[0]}" if fold(lines[0]).startswith("[") else lines[0]
     name = _escape(" ".join(memory.name.split()))
     return "\n".join([f"[{memory.type}] {name}", first, *(f"  {line}" for line in lines[1:]), ""])
 
 
+def _detail(memory: Memory) -> list[str]:
+    """Return what the detail of a fact or a procedure says that the content does not."""
+    detail = memory.detail
+    if memory.kind == MemoryKind.FACT and detail["object"] not in memory.content:
+        return [f"{detail['subject']} – {detail['predicate']}: {detail['object']}"]
+    if memory.kind == MemoryKind.PROCEDURE:
+        steps = [f"{number}. {step}" for number, step in enumerate(detail["steps"], 1)]
+        return [*steps, *(f"! {caution}" for caution in detail.get("cautions", []))]
+    return []
+
+
 def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    for sign, entity in _ENTITIES.items():
+        text = text.replace(sign, entity)
+    return text
 
 
 def _cut(entry: str, budget_tokens: int) -> str:

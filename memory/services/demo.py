@@ -38,17 +38,18 @@ def load_demo(*, now: datetime) -> list[Login]:
     for each in demo["agents"]:
         if not Agent.objects.filter(name=each["name"]).exists():
             Agent.objects.create_agent(**each, backend=Backend.SQLITE)
-            _remember(each["name"], demo["memories"], now=now)
+        _remember(each["name"], demo["memories"], now=now)
     return [login for each in demo["users"] if (login := _create_account(each))]
 
 
 def _remember(agent_name: str, memories: list[dict[str, Any]], *, now: datetime) -> None:
     """Import one agent's memories; sources are mapped from the file's ids to the real ones."""
     agent = Agent.objects.named(agent_name)
+    there = set(Memory.objects.for_agent(agent).values_list("external_id", flat=True))
     own = [
         {name: value for name, value in each.items() if name != "agent"}
         for each in memories
-        if each["agent"] == agent_name
+        if each["agent"] == agent_name and f"demo-{each['id']}" not in there
     ]
     by_order: dict[bool, list[dict[str, Any]]] = defaultdict(list)
     for each in own:

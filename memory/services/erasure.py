@@ -6,7 +6,7 @@ from django.db import transaction
 
 from agents.models import Agent
 from memory.databases import store_alias
-from memory.models import Memory, MemoryRevision, Scope, Store
+from memory.models import Memory, MemoryRevision, Scope, Store, StoreState
 from memory.services import writing
 
 _CHUNK = 500
@@ -15,14 +15,21 @@ _CHUNK = 500
 def erase_agent(agent: Agent) -> int:
     """Erase all memories of all users of `agent`; return how many there were.
 
-    Works in chunks: killed half-way, a second call finishes it.
+    From its beginning no write of the agent's is taken any more; its row among the stores
+    says so until `forget_agent`. Works in chunks: killed half-way, a second call finishes.
     """
-    erased = 0
     alias = store_alias(agent)
-    for scope in Scope.objects.for_agent(agent):
-        erased += erase_scope(scope)
-    Store.objects.using(alias).filter(agent_id=agent.pk).delete()
-    return erased
+    Store.objects.using(alias).update_or_create(
+        agent_id=agent.pk, defaults={"state": StoreState.ERASED}
+    )
+    scopes = Scope.objects.for_agent(agent)
+    scopes.update(state=StoreState.ERASED)
+    return sum(erase_scope(scope) for scope in scopes)
+
+
+def forget_agent(agent: Agent, agent_id: int) -> None:
+    """Remove the mark of an erased agent whose own row is gone: no scope is made without it."""
+    Store.objects.using(store_alias(agent)).filter(agent_id=agent_id).delete()
 
 
 def erase_scope(scope: Scope) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -144,7 +145,9 @@ def evaluate(
 def _throw_away_agent(backend: str) -> Iterator[Agent]:
     # a run that was killed left its agent; its name tells the process
     for left in Agent.objects.filter(name__startswith=_AGENT_PREFIX):
-        if not Path(f"/proc/{left.name.rpartition('.')[2]}").exists():
+        ours = re.fullmatch(r"evaluate\.(?:sqlite|mysql)\.(\d+)", left.name)
+        # in a container every run may have the same number
+        if ours and (int(ours[1]) == os.getpid() or not Path(f"/proc/{ours[1]}").exists()):
             left.delete()
     name = f"{_AGENT_PREFIX}{backend}.{os.getpid()}"
     agent = Agent.objects.create_agent(name, backend=backend)

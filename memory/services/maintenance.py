@@ -28,6 +28,13 @@ class Fault:
     problem: str
 
 
+def find_orphans(alias: str) -> int:
+    """Return how many memories of a store belong to agents that are no more."""
+    agents = list(Agent.objects.values_list("pk", flat=True))
+    scopes = Scope.objects.using(alias).filter(kind="user").exclude(agent_id__in=agents)
+    return scopes.aggregate(total=Count("memories"))["total"]
+
+
 def count_memories(agent: Agent) -> int:
     """Return how many memories `agent` has, the trash included."""
     return Memory.objects.for_agent(agent).count()
@@ -61,9 +68,10 @@ def reindex(agent: Agent, on_progress: Callable[[int], object] = lambda _: None)
     """
     alias = store_alias(agent)
     done = 0
-    if not fts.has_index(connections[alias]):
-        fts.rebuild_index(connections[alias])
+    if not fts.has_index(connections[alias]) or fts.index_fault(connections[alias]):
+        fts.rebuild_index(connections[alias])  # triggers would stumble over a broken one
     for scope in Scope.objects.for_agent(agent).order_by("pk"):
+        _count_again(agent, scope)  # nothing can be taken from a count that is too low
         for chunk in _chunks(scope):
             _reindex(agent, scope, [memory.pk for memory in chunk])
             done += len(chunk)
@@ -79,6 +87,8 @@ def _reindex(agent: Agent, scope: Scope, memory_ids: list[int]) -> None:
     with transaction.atomic(using=alias):
         locked = Scope.objects.using(alias).select_for_update().get(pk=scope.pk)
         writing.unindex(locked, memory_ids)
+        # a row that stands under another scope is none of its counts
+        MemoryTerms.objects.using(alias).filter(memory_id__in=memory_ids).delete()
         kept = Memory.objects.of_scope(locked).kept().filter(pk__in=memory_ids)
         writing.index(locked, list(kept))
 

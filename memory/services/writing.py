@@ -116,10 +116,14 @@ def _ensure_scope(agent: Agent, user_id: str, alias: str) -> None:
         # the store's row is locked, so that a freeze either sees this scope or refuses it
         store = Store.objects.using(alias).select_for_update().get(agent_id=agent.pk)
         _require_open(store.state, agent)
+        if not Agent.objects.filter(pk=agent.pk).exists():
+            raise StoreNotOpen(f"Agent {agent.name} has been deleted; nothing was written.")
         Scope.objects.using(alias).get_or_create(kind="user", agent_id=agent.pk, user_id=user_id)
 
 
 def _require_open(state: str, agent: Agent) -> None:
+    if state == StoreState.ERASED:
+        raise StoreNotOpen(f"Agent {agent.name} is being deleted; nothing was written.")
     if state != StoreState.OPEN:
         raise StoreNotOpen(
             f"The memories of agent {agent.name} are {state} while they change their store; "
@@ -238,7 +242,7 @@ def change(
     revisions: list[MemoryRevision] = []
     names = {"version", "updated_at"}
     for memory in memories:
-        values = _differences(memory, changes(memory))
+        values = differences(memory, changes(memory))
         if not values:
             continue
         revisions.append(_revision(memory, actor=actor, reason=reason, now=now))
@@ -272,7 +276,8 @@ def require_version(memory: Memory, expected: int | None) -> None:
         )
 
 
-def _differences(memory: Memory, values: Mapping[str, Any]) -> dict[str, Any]:
+def differences(memory: Memory, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of `values` is not so yet, `detail` checked for its kind."""
     values = {name: list(v) if name == "tags" else v for name, v in values.items()}
     if "detail" in values or "kind" in values:
         kind = values.get("kind", memory.kind)
@@ -282,8 +287,9 @@ def _differences(memory: Memory, values: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: value
         for name, value in values.items()
+        if getattr(memory, name) != value
         # 1 == True == 1.0 for Python, not in JSON
-        if getattr(memory, name) != value or repr(getattr(memory, name)) != repr(value)
+        or (name in {"metadata", "detail"} and repr(getattr(memory, name)) != repr(value))
     }
 
 

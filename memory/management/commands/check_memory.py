@@ -3,7 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
+from django.db import DatabaseError
 
+from agents.models import Agent
+from memory.databases import store_alias
+from memory.errors import HippoError
 from memory.management.base import HippoCommand, add_agents_argument, chosen_agents, progress
 from memory.services import maintenance
 
@@ -16,14 +20,28 @@ class Command(HippoCommand):
 
     def run(self, **options: Any) -> None:
         faults = 0
-        for agent in chosen_agents(options["agents"]):
-            count = maintenance.count_memories(agent)
-            with progress(count, f"Checking {agent.name}") as bar:
-                for fault in maintenance.check(agent, bar.update):
-                    faults += 1
-                    where = f"memory {fault.memory_id}" if fault.memory_id else "all"
-                    self.stderr.write(f"{agent.name}/{fault.user_id} {where}: {fault.problem}")
-            self.stdout.write(f"{agent.name}: {count} memories checked")
+        agents = chosen_agents(options["agents"])
+        for agent in agents:
+            try:
+                faults += self._check(agent)
+            except (DatabaseError, HippoError) as error:
+                faults += 1
+                self.stderr.write(f"{agent.name}: its store fails: {error}")
+        for alias in {store_alias(agent) for agent in agents if not faults}:
+            if orphans := maintenance.find_orphans(alias):
+                faults += 1
+                self.stderr.write(f"{alias}: {orphans} memories of agents that are no more")
         if faults:
             raise CommandError(f"{faults} faults; reindex_memory mends the index.")
         self.stdout.write("No faults.")
+
+    def _check(self, agent: Agent) -> int:
+        count = maintenance.count_memories(agent)
+        faults = 0
+        with progress(count, f"Checking {agent.name}") as bar:
+            for fault in maintenance.check(agent, bar.update):
+                faults += 1
+                where = f"memory {fault.memory_id}" if fault.memory_id else "all"
+                self.stderr.write(f"{agent.name}/{fault.user_id} {where}: {fault.problem}")
+        self.stdout.write(f"{agent.name}: {count} memories checked")
+        return faults

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
-from django.db import transaction
+from django.db import DatabaseError, transaction
 
 from agents.auth import issue_key
 from agents.models import Agent, Backend
@@ -25,6 +25,8 @@ class Command(HippoCommand):
         parser.add_argument("--user", default="", help="bind the key to this user_id")
 
     def run(self, **options: Any) -> None:
+        if Agent.objects.filter(name=options["name"]).exists():
+            raise CommandError(f"There is an agent {options['name']} already.")
         if options["backend"] == Backend.MYSQL:
             if obstacle := mysql_obstacle():
                 raise BackendUnavailable(obstacle)
@@ -39,9 +41,11 @@ class Command(HippoCommand):
                     language=options["language"],
                 )
                 _, key = issue_key(agent, name="first key", user_id=options["user"])
+                alias = store_alias(agent)  # a store that cannot be opened leaves no agent
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from error
-        alias = store_alias(agent)
+        except DatabaseError as error:
+            raise CommandError(f"The store {options['sqlite_path']} fails: {error}") from error
         self.stdout.write(f"Created agent {agent.name}; its memories are in {alias}.")
         self.stdout.write("Its key, shown only this once:")
         self.stdout.write(key)

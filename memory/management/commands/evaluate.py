@@ -41,6 +41,8 @@ class Command(HippoCommand):
                     rows.append(self._tell(labelled.name, language, backend, group, found))
                     if not group:
                         main.append(found.means())
+            if not main:
+                raise CommandError("No set holds a question to measure.")
             means = {name: sum(each[name] for each in main) / len(main) for name in METRICS}
             self.stdout.write(f"{'mean':30}{backend:9}{'':8}" + _cells(means))
             rows.append({"set": "mean", "backend": backend, **means})

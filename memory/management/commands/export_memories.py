@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import errno
 import os
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
 from memory.management.base import HippoCommand, find_agent, progress
+from memory.models import Scope
 from memory.services.maintenance import count_memories
 from memory.services.transfer import export_lines
 
@@ -22,24 +24,39 @@ class Command(HippoCommand):
 
     def run(self, **options: Any) -> None:
         agent = find_agent(options["agent"])
-        path: Path | None = options["file"]
-        total = None if options["user"] else count_memories(agent)
-        lines = progress(total, "Exporting")
-        with lines:
+        user_id, path = options["user"], options["file"]
+        if user_id is not None and not Scope.objects.of_user(agent, user_id).exists():
+            raise CommandError(f"Agent {agent.name} has no memories of user {user_id}.")
+        total = None if user_id else count_memories(agent)
+        with progress(total, "Exporting") as bar:
             if path is None:
-                for line in export_lines(agent, options["user"]):
-                    sys.stdout.write(f"{line}\n")
-                    lines.update()
+                _write(export_lines(agent, user_id), self.stdout, bar)
                 return
-            # the old file stays until the new one is whole
-            draft = path.with_name(f"{path.name}.part")
             try:
-                with draft.open("w", encoding="utf-8") as file:
-                    draft.chmod(0o600)
-                    for line in export_lines(agent, options["user"]):
-                        file.write(f"{line}\n")
-                        lines.update()
-                os.replace(draft, path)
+                count = self._replace(path, export_lines(agent, user_id), bar)
             except OSError as error:
                 raise CommandError(f"{path} cannot be written: {error.strerror}.") from error
-        self.stdout.write(f"{int(lines.n)} memories written to {path}")
+        self.stdout.write(f"{count} memories written to {path}")
+
+    def _replace(self, path: Path, lines: Iterator[str], bar: Any) -> int:
+        """Write a file beside `path` and put it in its place when it is whole."""
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        draft = path.with_name(f"{path.name}.part")
+        try:
+            with draft.open("w", encoding="utf-8") as file:
+                draft.chmod(0o600)
+                count = _write(lines, file, bar)
+            os.replace(draft, path)
+        finally:
+            draft.unlink(missing_ok=True)
+        return count
+
+
+def _write(lines: Iterator[str], file: Any, bar: Any) -> int:
+    count = 0
+    for line in lines:
+        file.write(f"{line}\n")
+        bar.update()
+        count += 1
+    return count

@@ -22,5 +22,6 @@ class Command(HippoCommand):
                 line = f"{login.role:9} {login.username:8} password {login.password}"
                 file.write(f"{line}\n")
                 self.stdout.write(line)
+        (settings.DATA_DIR / "demo-loaded").touch()
         if not logins:
             self.stdout.write("The demo is there already.")

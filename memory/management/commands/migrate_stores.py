@@ -2,7 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import DatabaseError
+
 from memory.databases import MYSQL_ALIAS, known_aliases, migrate_store, mysql_obstacle
+from memory.errors import HippoError
 from memory.management.base import HippoCommand
 
 
@@ -16,5 +19,9 @@ class Command(HippoCommand):
                 # agents on SQLite need not wait for it
                 self.stderr.write(f"{alias}: not migrated. {obstacle}")
                 continue
-            migrate_store(alias)
+            try:
+                migrate_store(alias)
+            except (DatabaseError, HippoError) as error:
+                self.stderr.write(f"{alias}: not migrated, its agents have no memory. {error}")
+                continue
             self.stdout.write(f"{alias}: up to date")

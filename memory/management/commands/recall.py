@@ -44,4 +44,5 @@ class Command(HippoCommand):
             self.stdout.write(f"       {content[:160]}{'…' if len(content) > 160 else ''}")
             self.stdout.write(f"       id {memory.pk} · matched {', '.join(hit.matched)}")
         cut = ", of the 2,000 nearest candidates" if result.truncated else ""
-        self.stdout.write(f"{len(result.hits)} memories in {milliseconds:.1f} ms{cut}")
+        found = f"{len(result.hits)} {'memory' if len(result.hits) == 1 else 'memories'}"
+        self.stdout.write(f"{found} in {milliseconds:.1f} ms, warm{cut}")

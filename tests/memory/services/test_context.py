@@ -323,16 +323,16 @@ def test_prefetch_keeps_to_the_limit(agent, remember):
         assert len(found.hits) == found.block.count("[user]") == limit
 
 
-@pytest.mark.parametrize("budget_tokens", [50, 60, 80, 120, 1_000])
-def test_prefetch_keeps_to_the_budget(agent, remember, budget_tokens):
+def test_prefetch_keeps_to_the_budget(agent, remember):
     for number in range(4):
         remember(agent, "ming", "Ming drinks green tea. " * 6, name=f"Tea {number}")
-    agent = configure(agent, budget_tokens=budget_tokens)
 
-    found = prefetch(agent, "ming", "green tea", now=NOW)
+    for budget_tokens, shown in ((50, 0), (60, 0), (100, 1), (150, 3), (1_000, 4)):
+        agent = configure(agent, budget_tokens=budget_tokens)
+        found = prefetch(agent, "ming", "green tea", now=NOW)
 
-    assert found.tokens <= budget_tokens
-    assert len(found.hits) == found.block.count("[user]")
+        assert found.tokens <= budget_tokens
+        assert len(found.hits) == found.block.count("[user]") == shown
 
 
 def test_prefetch_touches_what_it_shows_and_nothing_else(agent, remember):
@@ -349,13 +349,11 @@ def test_prefetch_touches_what_it_shows_and_nothing_else(agent, remember):
     assert [each.last_accessed_at for each in touched] == [NOW] * len(shown)
 
 
-@pytest.mark.parametrize("message", ["quantum chromodynamics", "？！", "", "   ", "the of and"])
-def test_nothing_relevant_gives_no_block_and_touches_nothing(agent, remember, message):
+def test_nothing_relevant_gives_no_block_and_touches_nothing(agent, remember):
     remember(agent, "ming", "Ming drinks green tea after lunch", name="Tea")
 
-    found = prefetch(agent, "ming", message, now=NOW)
-
-    assert found == Prefetch(enabled=True)
+    for message in ("quantum chromodynamics", "？！", "", "   ", "the of and"):
+        assert prefetch(agent, "ming", message, now=NOW) == Prefetch(enabled=True)
     assert accesses(agent) == {"Tea": 0}
 
 
@@ -425,7 +423,7 @@ def test_tokens_grow_with_the_text_and_never_past_the_sum_of_its_parts(first, se
     both = estimate_tokens(first + second)
 
     assert max(estimate_tokens(first), estimate_tokens(second)) <= both
-    assert both <= estimate_tokens(first) + estimate_tokens(second)
+    assert both <= estimate_tokens(first) + estimate_tokens(second) + 1  # rounding
 
 
 @pytest.mark.parametrize("han", ["支付模块", "𠮷𠮷𠮷𠮷"])

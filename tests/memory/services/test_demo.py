@@ -9,10 +9,10 @@ from django.contrib.auth import get_user_model
 from agents.models import Agent, Identity
 from memory.models import Memory, MemoryKind, MemoryType
 from memory.retrieval.lexical import SearchRequest, search
-from memory.services import demo, maintenance
+from memory.services import demo, maintenance, memories
 from memory.services.context import prefetch
 from memory.services.demo import DEMO_FILE, load_demo
-from tests.conftest import NOW
+from tests.conftest import MING, NOW
 from tests.memory.rows import row_counts
 
 pytestmark = pytest.mark.django_db(transaction=True, databases="__all__")
@@ -57,18 +57,32 @@ def test_second_load_changes_nothing():
     assert (everything(), row_counts(Agent.objects.named("atlas"))) == before
 
 
+def test_second_load_leaves_what_was_changed_meanwhile():
+    load_demo(now=NOW)
+    done = {"actor": MING, "now": NOW}
+    atlas = Agent.objects.named("atlas")
+    changed, trashed = memories_of("atlas").order_by("pk")[:2]
+    memories.update(atlas, changed.scope.user_id, changed.pk, {"content": "Ming was here"}, **done)
+    memories.trash(atlas, trashed.scope.user_id, trashed.pk, **done)
+    before = everything()
+
+    load_demo(now=NOW)
+
+    assert everything() == before
+
+
 def test_every_kind_and_type_is_there_for_every_user():
     load_demo(now=NOW)
-    memories = [memory for name in AGENTS for memory in memories_of(name)]
+    found = [memory for name in AGENTS for memory in memories_of(name)]
 
-    assert {memory.kind for memory in memories} == set(MemoryKind)
-    assert {memory.type for memory in memories} == set(MemoryType)
-    assert {memory.scope.user_id for memory in memories} == {"meilin", "tom"}
-    assert {memory.status for memory in memories} == {"active", "archived", "paused"}
-    assert len({memory.tier for memory in memories}) == 2
+    assert {memory.kind for memory in found} == set(MemoryKind)
+    assert {memory.type for memory in found} == set(MemoryType)
+    assert {memory.scope.user_id for memory in found} == {"meilin", "tom"}
+    assert {memory.status for memory in found} == {"active", "archived", "paused"}
+    assert len({memory.tier for memory in found}) == 2
     written = json.loads(DEMO_FILE.read_text(encoding="utf-8"))["memories"]
-    assert Counter(memory.name for memory in memories) == Counter(each["name"] for each in written)
-    assert {memory.external_id for memory in memories} == {f"demo-{each['id']}" for each in written}
+    assert Counter(memory.name for memory in found) == Counter(each["name"] for each in written)
+    assert {memory.external_id for memory in found} == {f"demo-{each['id']}" for each in written}
 
 
 def test_sources_of_a_summary_are_memories_of_the_same_scope():
