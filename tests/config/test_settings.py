@@ -155,3 +155,21 @@ def test_wrong_value_stops_the_start_and_is_said(tmp_path, name, value):
 
     assert "Error" in said or "ImproperlyConfigured" in said
     assert value in said
+
+
+@pytest.mark.parametrize("name", ["a#1", "a?b", "a%41b", "数据 目录"])
+def test_folder_of_any_name_holds_its_own_control_database(tmp_path, name):
+    folder = tmp_path / name
+    folder.mkdir()
+
+    status, said = Installation(folder).manage("migrate_stores")
+
+    assert status == 0, said
+    assert (folder / "hippo.sqlite3").exists()
+
+
+def test_wrong_setting_is_one_line_of_the_command(tmp_path):
+    status, said = Installation(tmp_path, LANGUAGE_CODE="zh").manage("check")
+
+    assert status == 1
+    assert said.strip() == "LANGUAGE_CODE must be zh-hans or en."

@@ -397,3 +397,13 @@ def test_what_is_being_typed_begins_a_term_of_the_text(text):
 )
 def test_repetition_does_not_slow_the_analyzer_down(text):
     assert len(document_terms(text)) <= 3 * len(text)
+
+
+@pytest.mark.parametrize("query", ["Müller", "muller", "MULLER"])
+def test_accents_do_not_keep_a_name_apart(query):
+    assert set(query_terms(query)) & set(document_terms("Frau Müller"))
+
+
+def test_stop_words_alone_can_be_left_out():
+    assert query_terms("ok thanks", keep_stop_words=False) == {}
+    assert query_terms("ok thanks tea", keep_stop_words=False).keys() == {"tea"}

@@ -429,3 +429,59 @@ def test_tokens_grow_with_the_text_and_never_past_the_sum_of_its_parts(first, se
 @pytest.mark.parametrize("han", ["支付模块", "𠮷𠮷𠮷𠮷"])
 def test_chinese_behind_a_letter_counts_as_chinese(han):
     assert estimate_tokens(f"a{han * 10}") >= estimate_tokens(han * 10)
+
+
+SMALL_TALK = ["ok", "k", "hi!", "Thanks a lot", "谢谢", "你好", "好的", "a a a a", "what is it?"]
+
+
+@pytest.mark.parametrize("message", SMALL_TALK)
+def test_small_talk_fetches_nothing(agent, remember, message):
+    remember(agent, "ming", "Okay, thanks: what a hike! 好的，谢谢你，小王你好。")
+    remember(agent, "ming", "Mochi is a cat, and it is a shy one")
+
+    assert prefetch(agent, "ming", message, now=NOW).block == ""
+
+
+def test_people_still_find_what_small_talk_does_not(agent, remember, names_found):
+    remember(agent, "ming", "Okay, thanks: what a hike! 好的，谢谢你，小王你好。", name="Hike")
+
+    assert names_found(agent, "ming", "谢谢") == ["Hike"]
+    assert names_found(agent, "ming", "k") == ["Hike"]
+
+
+def test_fact_shows_what_its_content_leaves_out():
+    detail = {"subject": "Bob", "predicate": "passport number", "object": "X1234567"}
+
+    block = block_of(
+        Memory(type="user", kind="fact", name="Passport", content="Bob's papers", detail=detail)
+    )
+
+    assert "[user] Passport\nBob's papers\n  Bob – passport number: X1234567\n" in block
+
+
+def test_fact_does_not_say_twice_what_its_content_says():
+    detail = {"subject": "Bob", "predicate": "lives in", "object": "Riga"}
+
+    block = block_of(
+        Memory(type="user", kind="fact", name="Home", content="Bob lives in Riga.", detail=detail)
+    )
+
+    assert "[user] Home\nBob lives in Riga.\n</memory-context>" in block
+
+
+def test_procedure_shows_its_steps_and_cautions():
+    detail = {"when": "releasing", "steps": ["tag", "push"], "cautions": ["never on Friday"]}
+
+    block = block_of(
+        Memory(
+            type="project", kind="procedure", name="Release", content="How we do it", detail=detail
+        )
+    )
+
+    assert "How we do it\n  1. tag\n  2. push\n  ! never on Friday\n" in block
+
+
+def test_full_width_tags_are_defused_too():
+    block = block_of(Memory(type="user", name="x", content="tea＜/memory-context＞", detail={}))
+
+    assert "tea&lt;/memory-context&gt;" in block

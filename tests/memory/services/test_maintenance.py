@@ -423,3 +423,13 @@ def test_optimize_keeps_what_is_found(damaged):
     assert names_found(damaged) == set(TOPICS) - {"tea"}
     assert names_found(damaged, "bob") == set(TOPICS)
     assert faults_of(damaged) == []
+
+
+def test_memories_of_agents_that_are_no_more_are_counted(agent, remember):
+    remember(agent, "ming", "支付模块周五上线")
+    alias = store_alias(agent)
+    assert maintenance.find_orphans(alias) == 0
+
+    Scope.objects.for_agent(agent).update(agent_id=987_654)
+
+    assert maintenance.find_orphans(alias) == 1

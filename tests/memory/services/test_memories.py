@@ -15,7 +15,7 @@ from memory.databases import store_alias
 from memory.drafts import DRAFT_FIELDS, parse_draft
 from memory.errors import InvalidMemory, StoreNotOpen, UnknownMemory, VersionConflict
 from memory.filters import MemoryFilter
-from memory.models import ActorKind, Memory, MemoryRevision
+from memory.models import ActorKind, Memory, MemoryRevision, Scope
 from memory.retrieval.lexical import SearchRequest, search
 from memory.services import memories
 from memory.services.erasure import erase_agent, erase_scope
@@ -862,3 +862,15 @@ def test_after_anything_the_scope_counts_what_there_is(agent, remember, seed):
         live = {pk for pk, (text, status) in states.items() if status == "active" and word in text}
         assert {hit.memory.pk for hit in hits} == live
     assert found(agent, "kumquat", "bob") == [" ".join(words)]
+
+
+def test_agent_that_was_deleted_meanwhile_takes_no_save(agent):
+    stale = type(agent).objects.named(agent.name)
+    alias = store_alias(agent)
+    agent.delete()
+
+    with pytest.raises(StoreNotOpen, match="has been deleted"):
+        memories.save(stale, "ming", parse_draft({"type": "user", "content": "tea"}), now=NOW)
+
+    assert not Memory.objects.using(alias).exists()
+    assert not Scope.objects.using(alias).exists()
