@@ -6,12 +6,13 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from agents.auth import issue_key
-from agents.models import Agent, ApiKey, Identity, Membership, MemoryConfig, Team
+from agents.models import Agent, AgentNotErased, ApiKey, Identity, Membership, MemoryConfig, Team
 
 
 class MemoryConfigForm(forms.ModelForm):
@@ -39,6 +40,23 @@ class AgentAdmin(admin.ModelAdmin):
     list_filter = ["is_active", "language"]
     search_fields = ["name", "display_name"]
     inlines = [MemoryConfigInline]
+
+    def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        try:
+            return super().delete_view(request, *args, **kwargs)
+        except AgentNotErased as error:
+            return self._say_not_erased(request, error)
+
+    def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        try:  # deleting the selected ones
+            return super().changelist_view(request, *args, **kwargs)
+        except AgentNotErased as error:
+            return self._say_not_erased(request, error)
+
+    def _say_not_erased(self, request: HttpRequest, error: AgentNotErased) -> HttpResponse:
+        text = _("Nothing was deleted: the memories cannot be erased now. %s") % error
+        messages.error(request, text)
+        return redirect("admin:agents_agent_changelist")
 
 
 @admin.register(ApiKey)

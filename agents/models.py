@@ -41,6 +41,10 @@ def is_user_id(user_id: str) -> bool:
     return True
 
 
+class AgentNotErased(Exception):
+    """What belongs to an agent elsewhere cannot be erased now, so the agent stays."""
+
+
 class AgentQuerySet(models.QuerySet["Agent"]):
     """Agents come with their memory configuration: every memory query needs it."""
 

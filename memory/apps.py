@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.apps import AppConfig
-from django.db import connections, transaction
+from django.db import DatabaseError, connections, transaction
 from django.db.models.signals import post_delete, post_migrate, pre_delete
 from django.utils.translation import gettext_lazy as _
 
@@ -31,10 +31,16 @@ def restore_index(using: str, plan: Any = (), **kwargs: Any) -> None:
 
 def erase_memories(instance: Any, **kwargs: Any) -> None:
     """Erase what an agent remembers before the agent is deleted; no foreign key does it."""
+    from agents.models import AgentNotErased
+    from memory.errors import HippoError
     from memory.services.erasure import erase_agent
 
-    if hasattr(instance, "memory_config"):
+    if not hasattr(instance, "memory_config"):
+        return
+    try:
         erase_agent(instance)
+    except (HippoError, DatabaseError) as error:
+        raise AgentNotErased(f"{instance.name}: {error}") from error
 
 
 def forget_store(instance: Any, using: str, **kwargs: Any) -> None:

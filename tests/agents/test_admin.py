@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from django.conf import settings
 from django.contrib.admin.models import LogEntry
 from django.urls import reverse
 
@@ -168,6 +169,21 @@ def test_deleting_agents_in_the_list_deletes_their_keys(admin_client, ada):
 
     assert not Agent.objects.exists()
     assert find_key(key, now=NOW) is None
+
+
+@pytest.mark.parametrize("page", ["delete", "changelist"])
+def test_an_agent_whose_store_fails_stays_and_says_why(admin_client, ada, monkeypatch, page):
+    grace = Agent.objects.create_agent("grace", backend="mysql")
+    monkeypatch.delitem(settings.DATABASES, "mysql")
+
+    if page == "delete":
+        said = admin_client.post(address("agent", page, grace.pk), {"post": "yes"}, follow=True)
+    else:
+        form = {"action": "delete_selected", "_selected_action": [grace.pk], "post": "yes"}
+        said = admin_client.post(address("agent", page), form, follow=True)
+
+    assert Agent.objects.filter(pk=grace.pk).exists()
+    assert "MYSQL_URL" in said.content.decode()
 
 
 # --- keys ------------------------------------------------------------------------------
