@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from django.conf import settings
 from django.core.management import call_command
@@ -26,6 +26,7 @@ MYSQL_ALIAS = "mysql"
 CONTROL_PLANE_MODELS = frozenset({"nodelease"})
 """Models of this app that live in `default` only."""
 
+_MADE = "The store beside this file was made; it should not be missing.\n"
 _register_lock = threading.Lock()
 _ready: set[str] = set()
 
@@ -156,17 +157,25 @@ def _open_sqlite(alias: str, name: str) -> None:
     _register(alias, path)
     # the first connection turns WAL on, which SQLite refuses to do under contention:
     # so that, too, happens behind the lock
-    with _locked(path.with_name(f"{name}.lock")):
+    with _locked(path.with_name(f"{name}.lock")) as lock:
+        if lock.read() and not path.exists():
+            raise BackendUnavailable(
+                f"{path} was here and is gone. Put it back from a backup, or delete {lock.name} "
+                "to begin with an empty one."
+            )
         _migrate(alias)
+        lock.seek(0)
+        lock.write(_MADE)
     _ready.add(alias)
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Keep other processes of this machine waiting."""
-    with path.open("w") as lock:
+def _locked(path: Path) -> Iterator[TextIO]:
+    """Keep other processes of this machine waiting; yield the file that they wait for."""
+    path.touch(mode=0o600)
+    with path.open("r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        yield lock
 
 
 def _migrate(alias: str) -> None:

@@ -611,3 +611,24 @@ def test_mysql_for_default_without_a_driver_stops_the_start(tmp_path):
 
     assert "ImproperlyConfigured: DATABASE_URL" in said
     assert "apt install default-libmysqlclient-dev" in said
+
+
+def test_a_store_that_is_gone_is_missed_and_not_made_anew(tmp_path):
+    installation = Installation(tmp_path)
+    assert installation.manage("migrate_stores")[0] == 0
+    assert installation.manage("create_agent", "ada")[0] == 0
+    store, lock = (installation.memory_dir / name for name in ("memory.db", "memory.db.lock"))
+    for path in installation.memory_dir.glob("memory.db*"):
+        if path != lock:
+            path.unlink()
+
+    status, said = installation.manage("check_memory")
+
+    assert status == 1
+    assert "is gone" in said
+    assert str(lock) in said
+    assert not store.exists()
+
+    lock.unlink()
+
+    assert installation.manage("check_memory")[0] == 0
