@@ -119,7 +119,7 @@ def sqlite_alias(name: str) -> str:
 def known_aliases() -> list[str]:
     """Return `default`, MySQL where configured, and every SQLite file an agent uses.
 
-    The files are registered, not opened.
+    The files are not looked at: `migrate_store` opens them, or says why it cannot.
     """
     aliases = [DEFAULT_DB_ALIAS]
     if MYSQL_ALIAS in settings.DATABASES:
@@ -130,10 +130,7 @@ def known_aliases() -> list[str]:
         .values_list("sqlite_path", flat=True)
         .distinct()
     )
-    for name in names:
-        _register(sqlite_alias(name), _confined(name))
-        aliases.append(sqlite_alias(name))
-    return aliases
+    return [*aliases, *map(sqlite_alias, names)]
 
 
 def migrate_store(alias: str) -> None:

@@ -57,10 +57,6 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         """Return what is not in the trash."""
         return self.exclude(status="trashed")
 
-    def trashed(self) -> Self:
-        """Return what is in the trash."""
-        return self.filter(status="trashed")
-
     def tagged(self, tags: Iterable[str]) -> Self:
         """Return memories that carry every one of `tags`."""
         found = self

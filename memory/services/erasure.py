@@ -1,4 +1,4 @@
-"""Erasing whole scopes: what is left behind nowhere."""
+"""Erasing whole scopes, and all that an agent remembers."""
 
 from __future__ import annotations
 

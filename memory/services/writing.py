@@ -88,7 +88,7 @@ def locked_scope(agent: Agent, user_id: str, *, create: bool = False) -> Iterato
     """Open a transaction in the agent's store with the user's scope locked.
 
     Raises UnknownMemory where the scope does not exist and `create` is not given,
-    StoreNotOpen while the agent's memories are being moved.
+    StoreNotOpen while the agent's memories are being moved or erased.
     """
     alias = store_alias(agent)
     parse_user_id(user_id)

@@ -20,19 +20,20 @@ class Command(HippoCommand):
 
     def run(self, **options: Any) -> None:
         faults = 0
-        agents = chosen_agents(options["agents"])
-        for agent in agents:
+        stores = set()
+        for agent in chosen_agents(options["agents"]):
             try:
                 faults += self._check(agent)
+                stores.add(store_alias(agent))
             except (DatabaseError, HippoError) as error:
                 faults += 1
                 self.stderr.write(f"{agent.name}: its store fails: {error}")
-        for alias in {store_alias(agent) for agent in agents if not faults}:
+        for alias in sorted(stores):  # those that answer, whatever the others do
             if orphans := maintenance.find_orphans(alias):
                 faults += 1
                 self.stderr.write(f"{alias}: {orphans} memories of agents that are no more")
         if faults:
-            raise CommandError(f"{faults} faults; reindex_memory mends the index.")
+            raise CommandError(f"{faults} faults; reindex_memory mends those of an index.")
         self.stdout.write("No faults.")
 
     def _check(self, agent: Agent) -> int:

@@ -617,3 +617,14 @@ def test_agent_whose_file_is_no_database_leaves_nothing(migrated):
     assert "notes.db" in refused.stderr
     assert count_agents(migrated) == 0
     assert notes.read_text() == text
+
+
+def test_check_counts_orphans_though_another_agent_has_a_fault(ada, run, remember):
+    remember(ada, "ming", "支付模块周五上线")
+    gone = Agent.objects.create_agent("gone", backend="sqlite")
+    remember(gone, "bob", "Bob drinks tea")
+    Scope.objects.for_agent(gone).update(agent_id=987_654)
+    Scope.objects.for_agent(ada).update(memory_count=7)
+
+    with pytest.raises(CommandError, match="2 faults"):
+        run("check_memory")

@@ -159,7 +159,7 @@ def test_trash_comes_back_with_the_status_it_had(there_and_back, names_found):
     source, target = there_and_back
     live(source)
     import_lines(target, file_of(source), now=LATER)
-    [trashed] = Memory.objects.in_scope(target, "ming").trashed()
+    [trashed] = Memory.objects.in_scope(target, "ming").filter(status="trashed")
 
     memories.restore(target, "ming", trashed.pk, actor=MING, now=LATER)
 
