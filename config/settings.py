@@ -52,6 +52,14 @@ def _switch(name: str) -> bool:
     return value in {"1", "true", "yes", "on"}
 
 
+def _number(name: str, default: int, least: int) -> int:
+    """Return a whole number of `least` or more."""
+    value = env.str(name, str(default))
+    if not value.isascii() or not value.isdigit() or int(value) < least:
+        raise ImproperlyConfigured(f"{name} must be a whole number, {least} or more; not {value}.")
+    return int(value)
+
+
 SECRET_KEY = _secret_key()
 DEBUG = _switch("DEBUG")
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
@@ -65,6 +73,9 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "whitenoise.runserver_nostatic",
     "django.contrib.staticfiles",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
     "agents",
     "memory",
 ]
@@ -214,6 +225,44 @@ STORAGES = {
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
 
+# --- the API ---------------------------------------------------------------------------
+
+CACHE_URL = env.str("CACHE_URL", "")
+if CACHE_URL.partition("://")[0] not in {"", "redis", "rediss"}:
+    raise ImproperlyConfigured(f"CACHE_URL begins with redis:// or rediss://; this is {CACHE_URL}.")
+CACHES = {
+    # files are shared by all processes of a machine, Redis by those of many
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": CACHE_URL,
+        "KEY_PREFIX": "hippo",
+    }
+    if CACHE_URL
+    else {
+        "BACKEND": "django.core.cache.backends.filebased.FileBasedCache",
+        "LOCATION": str(DATA_DIR / "cache"),
+    }
+}
+API_RATE_PER_MINUTE = _number("API_RATE_PER_MINUTE", 6_000, least=0)
+"""Requests of one key in a minute; 0: no limit."""
+REST_FRAMEWORK = {
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "memory.api.errors.explain",
+    "URL_FORMAT_OVERRIDE": None,  # `format` is a parameter of the tools
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Hippo",
+    "VERSION": "1",
+    "DESCRIPTION": (
+        "Long-term memory for AI agents. Agents send `Authorization: Bearer hippo_…`; a key "
+        "reaches its agent only. Operators use their session."
+    ),
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+}
+
 # --- background work -------------------------------------------------------------------
 
 CELERY_BROKER_URL = env.str("BROKER_URL", "filesystem://")
@@ -239,12 +288,26 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = TIME_ZONE
+_HOUR = 60 * 60
 CELERY_BEAT_SCHEDULE = {
-    "optimize-indexes": {
-        "task": "memory.tasks.optimize_indexes",
-        "schedule": 24 * 60 * 60,
+    # a message that waits longer than this is followed by the next one
+    "reap-jobs": {
+        "task": "memory.tasks.reap_jobs",
+        "schedule": 30,
+        "options": {"expires": 30},
+    },
+    **{
+        kind: {"task": "memory.tasks.enqueue_job", "args": [kind], "schedule": seconds}
+        for kind, seconds in {
+            "expire": _HOUR,
+            "purge_trash": 24 * _HOUR,
+            "optimize_indexes": 24 * _HOUR,
+        }.items()
     },
 }
+
+TRASH_DAYS = _number("TRASH_DAYS", 30, least=1)
+"""After so many days in the trash a memory is erased."""
 
 # --- logs ------------------------------------------------------------------------------
 

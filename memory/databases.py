@@ -6,13 +6,16 @@ a SQLite file of DATA_DIR/memory or in MySQL; both hold the tables of `memory` a
 
 from __future__ import annotations
 
+import copy
 import fcntl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from django.apps import apps
 from django.conf import settings
 from django.core.management import call_command
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -23,12 +26,45 @@ from agents.models import Agent, Backend, MemoryConfig
 from memory.errors import BackendUnavailable, UnscopedQuery
 
 MYSQL_ALIAS = "mysql"
-CONTROL_PLANE_MODELS = frozenset({"nodelease"})
+CONTROL_PLANE_MODELS = frozenset({"nodelease", "job", "formerstore"})
 """Models of this app that live in `default` only."""
 
 _MADE = "The store beside this file was made; it should not be missing.\n"
 _register_lock = threading.Lock()
 _ready: set[str] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A store as a configuration names it; `sqlite_path` is '' on MySQL."""
+
+    backend: str
+    sqlite_path: str
+
+    @classmethod
+    def of(cls, row: Any) -> Place:
+        """Return the place that a MemoryConfig or a FormerStore names."""
+        return cls(row.backend, row.sqlite_path if row.backend == Backend.SQLITE else "")
+
+    def __str__(self) -> str:
+        return self.sqlite_path or "MySQL"
+
+    def alias(self) -> str:
+        """Return its database alias. Raises BackendUnavailable where MySQL is not configured."""
+        return sqlite_alias(self.sqlite_path) if self.sqlite_path else mysql_alias()
+
+    def named(self) -> dict[str, str]:
+        """Return the fields of a MemoryConfig that name this place."""
+        return {"backend": self.backend} | (
+            {"sqlite_path": self.sqlite_path} if self.sqlite_path else {}
+        )
+
+
+def agent_at(agent: Agent, place: Place) -> Agent:
+    """Return `agent` as if it were configured for `place`; never to be saved."""
+    there = copy.copy(agent)
+    there.memory_config = MemoryConfig(backend=place.backend, sqlite_path=place.sqlite_path)
+    return there
 
 
 class MemoryRouter:
@@ -116,21 +152,32 @@ def sqlite_alias(name: str) -> str:
     return f"sqlite:{name}"
 
 
+def same_store(first: str, second: str) -> bool:
+    """Return whether two aliases of open stores are one database; a file may have two names."""
+    if first.startswith("sqlite:") and second.startswith("sqlite:"):
+        names = (connections[alias].settings_dict["NAME"] for alias in (first, second))
+        return Path(next(names)).samefile(next(names))
+    return first == second
+
+
 def known_aliases() -> list[str]:
-    """Return `default`, MySQL where configured, and every SQLite file an agent uses.
+    """Return `default`, MySQL where configured, and every SQLite file an agent uses or used.
 
     The files are not looked at: `migrate_store` opens them, or says why it cannot.
     """
     aliases = [DEFAULT_DB_ALIAS]
     if MYSQL_ALIAS in settings.DATABASES:
         aliases.append(MYSQL_ALIAS)
-    names = (
-        MemoryConfig.objects.filter(backend=Backend.SQLITE)
-        .order_by("sqlite_path")
-        .values_list("sqlite_path", flat=True)
-        .distinct()
-    )
-    return [*aliases, *map(sqlite_alias, names)]
+    # by name: the models are made of this module
+    former_stores = apps.get_model("memory", "FormerStore")
+    names = {
+        name
+        for model in (MemoryConfig, former_stores)
+        for name in model._default_manager.filter(backend=Backend.SQLITE).values_list(
+            "sqlite_path", flat=True
+        )
+    }
+    return [*aliases, *map(sqlite_alias, sorted(names))]
 
 
 def migrate_store(alias: str) -> None:

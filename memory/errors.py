@@ -9,6 +9,8 @@ class HippoError(Exception):
     """Base of every error that is told to a caller; `code` is its name for programs."""
 
     code = "error"
+    is_servers_fault = False
+    """Whether the same call may do better later, or somewhere else."""
 
 
 class InvalidMemory(HippoError):
@@ -40,21 +42,67 @@ class StoreNotOpen(HippoError):
     """The agent's memories are being moved, or have moved, to another store."""
 
     code = "store_not_open"
+    is_servers_fault = True
 
 
 class BackendUnavailable(HippoError):
     """The backend an agent is set to cannot be used; the message says what to do."""
 
     code = "backend_unavailable"
+    is_servers_fault = True
 
 
 class UnscopedQuery(HippoError):
     """A memory query that names neither an agent nor an instance: a programming error."""
 
     code = "unscoped_query"
+    is_servers_fault = True
 
 
 class ClockWrong(HippoError):
     """The machine's clock stands before Hippo was made, so ids would collide."""
 
     code = "clock_wrong"
+    is_servers_fault = True
+
+
+class UnknownJob(HippoError):
+    """No job of that number."""
+
+    code = "not_found"
+
+
+class JobNotEnded(HippoError):
+    """A job that waits, runs or is done cannot be tried again."""
+
+    code = "job_not_ended"
+
+
+class IdempotencyConflict(HippoError):
+    """An Idempotency-Key that came before with another request."""
+
+    code = "idempotency_key_reused"
+
+
+class AmbiguousName(HippoError):
+    """Several memories of a scope have the name; only an id tells them apart."""
+
+    code = "ambiguous_name"
+
+
+class WouldStrandMemories(HippoError):
+    """A change of configuration that would leave memories behind in the present store."""
+
+    code = "would_strand_memories"
+
+
+class MemoryOff(HippoError):
+    """The agent's memory is switched off."""
+
+    code = "memory_off"
+
+
+class MoveRefused(HippoError):
+    """Memories cannot be moved as asked; nothing was switched, and the message says why."""
+
+    code = "move_refused"

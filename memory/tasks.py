@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import logging
-
 from celery import shared_task
-from django.db import DatabaseError
+from django.utils import timezone
 
-from memory.databases import known_aliases, migrate_store
-from memory.errors import HippoError
-from memory.services import maintenance
-
-logger = logging.getLogger(__name__)
+from memory.services import job_kinds, jobs
 
 
 @shared_task
-def optimize_indexes() -> None:
-    """Merge the full-text index of every store."""
-    for alias in known_aliases():
-        try:
-            migrate_store(alias)
-            maintenance.optimize(alias)
-        except (DatabaseError, HippoError):
-            logger.exception("%s: the index is not optimised", alias)
+def run_job(job_id: int) -> None:
+    """Do one job."""
+    job_kinds.perform(job_id)
+
+
+@shared_task
+def enqueue_job(kind: str) -> None:
+    """Leave a job that takes no payload to be done; beat calls it."""
+    jobs.enqueue(kind, now=timezone.now())
+
+
+@shared_task
+def reap_jobs() -> None:
+    """Send again what has been silent."""
+    jobs.reap(now=timezone.now())

@@ -60,23 +60,31 @@ def check(agent: Agent, on_progress: Callable[[int], object] = lambda _: None) -
             on_progress(len(chunk))
 
 
-def reindex(agent: Agent, on_progress: Callable[[int], object] = lambda _: None) -> int:
+def reindex(
+    agent: Agent,
+    on_progress: Callable[[int], object] = lambda _: None,
+    *,
+    after_scope: int = 0,
+    on_scope: Callable[[Scope], object] = lambda _: None,
+) -> int:
     """Analyse all memories of `agent` again and write their index rows; return how many.
 
     One transaction a chunk, so searches and saves go on meanwhile, and a reindex that
-    was killed is finished by the next.
+    was killed is finished by the next: scopes are taken by their number, from the one after
+    `after_scope`, and `on_scope` hears of each that is finished.
     """
     alias = store_alias(agent)
     done = 0
     if not fts.has_index(connections[alias]) or fts.index_fault(connections[alias]):
         fts.rebuild_index(connections[alias])  # triggers would stumble over a broken one
-    for scope in Scope.objects.for_agent(agent).order_by("pk"):
+    for scope in Scope.objects.for_agent(agent).filter(pk__gt=after_scope).order_by("pk"):
         _count_again(agent, scope)  # nothing can be taken from a count that is too low
         for chunk in _chunks(scope):
             _reindex(agent, scope, [memory.pk for memory in chunk])
             done += len(chunk)
             on_progress(len(chunk))
         _count_again(agent, scope)
+        on_scope(scope)
     fts.refill_index(connections[alias])
     return done
 

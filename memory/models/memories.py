@@ -16,11 +16,15 @@ ExactTextField.register_lookup(ContainsExact)
 
 
 class StoreState(models.TextChoices):
-    """Whether an agent's memories in this database take writes."""
+    """Whether an agent's memories in this database take writes.
+
+    Only open ones do. `moved` is an old copy, `left` what a fresh start elsewhere left behind.
+    """
 
     OPEN = "open"
     FROZEN = "frozen"
     MOVED = "moved"
+    LEFT = "left"
     ERASED = "erased"
 
 
@@ -157,7 +161,10 @@ class Memory(models.Model):
     class Meta:
         verbose_name_plural = "memories"
         indexes = [
-            models.Index(fields=["scope", "status", "created_at", "id"], name="memory_by_age")
+            models.Index(fields=["scope", "status", "created_at", "id"], name="memory_by_age"),
+            models.Index(fields=["scope", "name"], name="memory_by_name"),
+            models.Index(fields=["scope", "due_at"], name="memory_by_due_time"),
+            models.Index(fields=["expires_at"], name="memory_by_expiry"),
         ]
         constraints = [
             models.UniqueConstraint(fields=["scope", "external_id"], name="memory_imported_once")
@@ -206,12 +213,21 @@ class MemoryRevision(models.Model):
         return f"{self.memory_id} v{self.version}"
 
 
-class NodeLease(models.Model):
-    """A node number lent to one process, so that no two make the same id."""
+class IdempotencyRecord(models.Model):
+    """What a write under an Idempotency-Key came to, so that its repetition does nothing.
 
-    node = models.PositiveSmallIntegerField(primary_key=True)
-    holder = models.CharField(max_length=36)
-    expires_at = models.DateTimeField()
+    It holds ids and no text: a memory that is erased leaves no trace here. `fingerprint` is
+    keyed, so that no text can be guessed from it.
+    """
+
+    scope = models.ForeignKey(Scope, models.CASCADE, related_name="idempotency_records")
+    key = ExactCharField(max_length=255)
+    fingerprint = ExactCharField(max_length=64)
+    outcome = ExactJSONField()
+    created_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["scope", "key"], name="idempotency_once")]
 
     def __str__(self) -> str:
-        return f"node {self.node}"
+        return f"{self.scope_id}: {self.key}"

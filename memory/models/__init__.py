@@ -1,0 +1,42 @@
+"""The tables: memories with what belongs to them, and the control plane's own."""
+
+from __future__ import annotations
+
+from memory.models.control import FormerStore, Job, JobState, NodeLease
+from memory.models.memories import (
+    ActorKind,
+    IdempotencyRecord,
+    Memory,
+    MemoryKind,
+    MemoryRevision,
+    MemoryTerms,
+    MemoryType,
+    OwnerKind,
+    Scope,
+    Status,
+    Store,
+    StoreState,
+    Tier,
+    Visibility,
+)
+
+__all__ = [
+    "ActorKind",
+    "FormerStore",
+    "IdempotencyRecord",
+    "Job",
+    "JobState",
+    "Memory",
+    "MemoryKind",
+    "MemoryRevision",
+    "MemoryTerms",
+    "MemoryType",
+    "NodeLease",
+    "OwnerKind",
+    "Scope",
+    "Status",
+    "Store",
+    "StoreState",
+    "Tier",
+    "Visibility",
+]

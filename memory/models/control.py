@@ -1,0 +1,91 @@
+"""What Hippo itself keeps track of; these tables are in `default` only."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from agents.fields import ExactCharField
+from agents.models import Backend
+from memory.fields import ExactJSONField
+
+
+class NodeLease(models.Model):
+    """A node number lent to one process, so that no two make the same id."""
+
+    node = models.PositiveSmallIntegerField(primary_key=True)
+    holder = models.CharField(max_length=36)
+    expires_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"node {self.node}"
+
+
+class JobState(models.TextChoices):
+    """Where a job is in its life."""
+
+    PENDING = "pending", _("waiting")
+    RUNNING = "running", _("running")
+    DONE = "done", _("done")
+    FAILED = "failed", _("failed")
+    CANCELLED = "cancelled", _("cancelled")
+
+
+class Job(models.Model):
+    """Background work: what is to be done, how far it is, what came of it.
+
+    This row is the truth; a message to a worker only says that it is there.
+    """
+
+    kind = models.CharField(_("kind"), max_length=30)
+    payload = ExactJSONField(_("payload"), default=dict)
+    state = models.CharField(_("state"), max_length=10, choices=JobState, default=JobState.PENDING)
+    key = ExactCharField(max_length=200)
+    """Names the work: one job with a key at a time waits or runs."""
+    active_key = ExactCharField(max_length=200, null=True, unique=True)
+    """The key while the job waits or runs, else NULL."""
+    claim = models.CharField(max_length=36, blank=True)
+    """Which run of a worker holds the job; a run that lost it can write nothing more."""
+    attempts = models.PositiveSmallIntegerField(_("attempts"), default=0)
+    is_cancel_requested = models.BooleanField(_("to be cancelled"), default=False)
+    step = models.CharField(_("step"), max_length=200, blank=True)
+    done = models.PositiveBigIntegerField(_("done"), default=0)
+    total = models.PositiveBigIntegerField(_("of"), null=True)
+    checkpoint = ExactJSONField(default=dict)
+    """From where the next run goes on."""
+    result = ExactJSONField(_("result"), default=dict)
+    error = models.TextField(_("error"), blank=True)
+    created_at = models.DateTimeField(_("created"), default=timezone.now)
+    started_at = models.DateTimeField(_("started"), null=True)
+    heartbeat_at = models.DateTimeField(_("last sign of life"), default=timezone.now)
+    finished_at = models.DateTimeField(_("finished"), null=True)
+
+    class Meta:
+        verbose_name = _("job")
+        verbose_name_plural = _("jobs")
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["state", "heartbeat_at"], name="job_by_silence")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.pk}"
+
+
+class FormerStore(models.Model):
+    """A store that still holds memories of an agent which uses another one now."""
+
+    # a key to agents would draw their migrations into every store
+    agent_id = models.BigIntegerField()
+    backend = models.CharField(max_length=10, choices=Backend)
+    sqlite_path = ExactCharField(max_length=100)
+    since = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["agent_id", "backend", "sqlite_path"], name="former_store_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.agent_id}: {self.backend} {self.sqlite_path}"
