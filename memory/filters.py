@@ -13,8 +13,9 @@ from memory.querysets import MemoryQuerySet
 class MemoryFilter:
     """Conditions that all must hold; an empty one holds for every memory.
 
-    `created_after` and `created_before` are exclusive. Without `statuses` a list shows
-    all but the trash, and a search what may be recalled.
+    Each of the folded `words` must occur in the text, be it as part of a longer one; what is
+    in the trash has none. `created_after` and `created_before` are exclusive. Without
+    `statuses` a list shows all but the trash, and a search what may be recalled.
     """
 
     types: tuple[str, ...] = ()
@@ -26,6 +27,7 @@ class MemoryFilter:
     created_after: datetime | None = None
     created_before: datetime | None = None
     min_importance: float = 0.0
+    words: tuple[str, ...] = ()
 
     def narrow(self, memories: MemoryQuerySet) -> MemoryQuerySet:
         """Return those of `memories` that meet every condition but `statuses`."""
@@ -43,6 +45,8 @@ class MemoryFilter:
             memories = memories.filter(created_at__lt=self.created_before)
         if self.min_importance > 0:
             memories = memories.filter(importance__gte=self.min_importance)
+        if self.words:
+            memories = memories.containing(self.words)
         return memories.tagged(self.tags)
 
     def listed(self, memories: MemoryQuerySet) -> MemoryQuerySet:

@@ -57,6 +57,10 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         """Return what is not in the trash."""
         return self.exclude(status="trashed")
 
+    def named(self, name: str) -> Self:
+        """Return memories of exactly this name."""
+        return self.filter(name=name)
+
     def tagged(self, tags: Iterable[str]) -> Self:
         """Return memories that carry every one of `tags`."""
         found = self

@@ -1,8 +1,12 @@
 """The README's lines work as they stand, on both engines."""
 
+import json
 import os
 import re
+import signal
+import socket
 import subprocess
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -41,12 +45,62 @@ def run(line, environment):
     return done.stdout
 
 
+def environment_of(data_dir, **variables):
+    """What a newcomer's shell has, with data of its own."""
+    of_the_tests = {"MYSQL_URL", "DJANGO_SETTINGS_MODULE"}
+    kept = {name: value for name, value in os.environ.items() if name not in of_the_tests}
+    return {**kept, "DATA_DIR": str(data_dir), **variables}
+
+
+@contextmanager
+def product(environment):
+    """Hippo as ./run starts it, stopped as Ctrl-C stops it."""
+    process = subprocess.Popen(
+        ["./run"], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        for line in process.stdout:
+            if line.startswith("Hippo is ready"):
+                break
+        else:
+            pytest.fail(f"./run ended with {process.wait()}")
+        yield
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=60)
+        process.stdout.close()
+
+
+def test_readme_gives_an_agent_a_memory_with_curl_alone(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    environment = environment_of(tmp_path, PORT=port, HIPPO_DEMO="0")
+    script = "set -eu\n" + "\n".join(lines_of("Give an agent a memory in five minutes"))
+
+    with product(environment):
+        output = run(script, environment)
+
+    answers = [json.loads(line) for line in output.splitlines() if line]
+    saved, _, fits, silent, tools, updated, recalled, mings, bobs = answers
+    assert saved["name"] == "Short answers"
+    assert fits["memory_context"].splitlines()[-3:] == [
+        "[project] 支付模块重构",
+        "联调排在 12 月 3 日，错误码由周宁负责。",
+        "</memory-context>",
+    ]
+    assert fits["system_prompt"].endswith(fits["memory_context"])
+    assert silent["memory_context"] == ""
+    assert [tool["function"]["name"] for tool in tools["tools"]] == ["memory_save", "memory_recall"]
+    assert updated["result"] == {**updated["result"], "action": "updated", "id": saved["id"]}
+    assert "in Chinese before noon" in recalled["text"]
+    assert len(mings["results"]) == 2
+    assert bobs["results"] == []
+
+
 @pytest.mark.parametrize("backend", ["sqlite", "mysql"])
 def test_readme_shows_prefetch_and_recall_on_real_conversations(backend, tmp_path, mysql_url):
     lines = lines_of("Try it on real conversations")
-    of_the_tests = {"MYSQL_URL", "DJANGO_SETTINGS_MODULE"}
-    environment = {name: value for name, value in os.environ.items() if name not in of_the_tests}
-    environment["DATA_DIR"] = str(tmp_path)
+    environment = environment_of(tmp_path)
     if backend == "mysql":
         environment["MYSQL_URL"] = mysql_url
         lines[0] = lines[0].replace("--backend sqlite", "--backend mysql")

@@ -68,17 +68,20 @@ def prefetch(agent: Agent, user_id: str, message: str, *, now: datetime) -> Pref
     )
 
 
-def format_block(found: Iterable[Memory], language: str, budget_tokens: int) -> tuple[str, int]:
+def format_block(
+    found: Iterable[Memory], language: str, budget_tokens: int, *, with_ids: bool = False
+) -> tuple[str, int]:
     """Return the prompt block of the memories `found` and how many of them it holds.
 
-    The entry that passes the budget is cut where a useful part of it fits, and is the
-    last. No content can close the block or look like an entry of its own.
+    `with_ids` for a model that may want to change them. The entry that passes the budget is
+    cut where a useful part of it fits, and is the last. No content can close the block or
+    look like an entry of its own.
     """
     head = f"<memory-context>\n{_FIRST_LINES[language]}\n"
     left = budget_tokens - estimate_tokens(f"{head}</memory-context>")
     entries: list[str] = []
     for memory in found:
-        entry = _entry(memory)
+        entry = _entry(memory, with_id=with_ids)
         cost = estimate_tokens(entry)
         if cost > left:
             if left >= _SMALLEST_ENTRY_TOKENS:
@@ -120,13 +123,15 @@ _PIECES = re.compile(
 )
 
 
-def _entry(memory: Memory) -> str:
+def _entry(memory: Memory, *, with_id: bool) -> str:
     """Return one entry: `[type] name`, the content, a line break."""
     text = "\n".join([memory.content, *_detail(memory)])
     lines = [line.rstrip() for line in _escape(text).splitlines() if line.strip()]
     # what is not seen may stand before a bracket and make it look like the next entry
     first = f" {lines[0]}" if fold(lines[0]).startswith("[") else lines[0]
     name = _escape(" ".join(memory.name.split()))
+    if with_id:
+        name = f"{name} (id {memory.pk})"
     return "\n".join([f"[{memory.type}] {name}", first, *(f"  {line}" for line in lines[1:]), ""])
 
 

@@ -1,22 +1,39 @@
-"""Erasing whole scopes, and all that an agent remembers."""
+"""Erasing whole scopes, and all that an agent remembers, wherever that is."""
 
 from __future__ import annotations
 
-from django.db import transaction
+from collections.abc import Iterator
 
-from agents.models import Agent
-from memory.databases import store_alias
-from memory.models import Memory, MemoryRevision, Scope, Store, StoreState
+from django.db import DEFAULT_DB_ALIAS, transaction
+
+from agents.models import Agent, MemoryConfig
+from memory.databases import Place, agent_at, store_alias
+from memory.models import FormerStore, Memory, MemoryRevision, Scope, Store, StoreState
 from memory.services import writing
 
 _CHUNK = 500
 
 
 def erase_agent(agent: Agent) -> int:
-    """Erase all memories of all users of `agent`; return how many there were.
+    """Erase all memories of all users of `agent`, former stores first.
 
-    From its beginning no write of the agent's is taken any more; its row among the stores
-    says so until `forget_agent`. Works in chunks: killed half-way, a second call finishes.
+    Returns how many there were in the present store. From its beginning no write of the
+    agent's is taken any more; its row among the stores says so until `forget_agent`.
+    Works in chunks: killed half-way, a second call finishes.
+    """
+    with transaction.atomic(using=DEFAULT_DB_ALIAS):
+        # inside the deletion of an agent this lock holds to its end: a move that is at work
+        # has either switched by now, or finds the agent gone
+        agent.memory_config = MemoryConfig.objects.select_for_update().get(agent=agent)
+    for there, _ in former_places(agent, agent.pk):
+        erase_store(there)
+    return erase_store(agent)
+
+
+def erase_store(agent: Agent) -> int:
+    """Erase the memories of `agent` in the store it is configured for, and nowhere else.
+
+    Returns how many there were; `forget_store` takes the mark away that keeps writers out.
     """
     alias = store_alias(agent)
     Store.objects.using(alias).update_or_create(
@@ -28,8 +45,31 @@ def erase_agent(agent: Agent) -> int:
 
 
 def forget_agent(agent: Agent, agent_id: int) -> None:
-    """Remove the mark of an erased agent whose own row is gone: no scope is made without it."""
+    """Remove the marks of an erased agent whose own row is gone: no scope is made without it.
+
+    What a move that was at work put into a former store meanwhile goes, too.
+    """
+    for there, former in former_places(agent, agent_id):
+        erase_store(there)
+        forget_store(there)
+        former.delete()
     Store.objects.using(store_alias(agent)).filter(agent_id=agent_id).delete()
+
+
+def forget_store(agent: Agent) -> None:
+    """Remove the mark of an erased store, so that a move can make it anew."""
+    Store.objects.using(store_alias(agent)).filter(agent_id=agent.pk).delete()
+
+
+def former_places(agent: Agent, agent_id: int) -> Iterator[tuple[Agent, FormerStore]]:
+    """Yield the agent as if configured for each of its former stores, and what names it.
+
+    A deleted instance has lost its id, so that is given apart.
+    """
+    for former in FormerStore.objects.filter(agent_id=agent_id).order_by("pk"):
+        there = agent_at(agent, Place.of(former))
+        there.pk = agent_id
+        yield there, former
 
 
 def erase_scope(scope: Scope) -> int:

@@ -20,13 +20,15 @@ from memory.drafts import MemoryDraft, parse_changes
 from memory.errors import InvalidMemory
 from memory.filters import MemoryFilter
 from memory.ids import MAX_ID, next_ids
-from memory.indexing import analyze
+from memory.indexing import Analysis, analyze
 from memory.models import Memory, MemoryRevision, Scope, Status, StoreState
 from memory.services import writing
 from memory.services.writing import Actor, locked_scope, retried
 
 MAX_PAGE = 200
 _CHUNK = 500
+Prepared = tuple[Memory, Analysis]
+"""A new memory and its terms, ready to be stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +44,28 @@ def save(agent: Agent, user_id: str, draft: MemoryDraft, *, now: datetime) -> Me
     return save_batch(agent, user_id, [draft], now=now)[0]
 
 
-@retried
 def save_batch(
     agent: Agent, user_id: str, drafts: Sequence[MemoryDraft], *, now: datetime
 ) -> list[Memory]:
     """Store new memories, all or none, in order; one transaction."""
+    return store(agent, user_id, prepare(drafts, now=now))
+
+
+def prepare(drafts: Sequence[MemoryDraft], *, now: datetime) -> list[Prepared]:
+    """Return new memories with their ids and terms: what is slow, done before any lock."""
     ids = next_ids(len(drafts), now=now)
-    analyzed = [
+    return [
         (writing.new_memory(memory_id, draft, now=now), analyze(draft))
         for memory_id, draft in zip(ids, drafts, strict=True)
     ]
+
+
+@retried
+def store(agent: Agent, user_id: str, prepared: Sequence[Prepared]) -> list[Memory]:
+    """Store what was prepared, all or none, in order; one transaction."""
     with locked_scope(agent, user_id, create=True) as scope:
-        writing.insert(scope, analyzed)
-    return [memory for memory, _ in analyzed]
+        writing.insert(scope, prepared)
+    return [memory for memory, _ in prepared]
 
 
 def get(agent: Agent, user_id: str, memory_id: int) -> Memory:
@@ -176,14 +187,16 @@ def trash_matching(
 def restore(agent: Agent, user_id: str, memory_id: int, *, actor: Actor, now: datetime) -> Memory:
     """Take a memory out of the trash, with the status it had; found again at once.
 
-    A memory that is not in the trash is returned as it is. Raises UnknownMemory.
+    It is meant to be kept, so an `expires_at` that has passed goes. A memory that is not
+    in the trash is returned as it is. Raises UnknownMemory.
     """
     with locked_scope(agent, user_id) as scope:
         memory = writing.find(scope, memory_id, agent=agent)
         if memory.status == Status.TRASHED:
             before = memory.revisions.order_by("-version").first()
-            status = before.state["status"] if before else Status.ACTIVE
-            values = {"status": status}
+            values: dict[str, Any] = {"status": before.state["status"] if before else Status.ACTIVE}
+            if memory.expires_at and memory.expires_at <= now:
+                values["expires_at"] = None
             writing.change(
                 scope, [memory], lambda _: values, actor=actor, reason="restore", now=now
             )
@@ -191,13 +204,16 @@ def restore(agent: Agent, user_id: str, memory_id: int, *, actor: Actor, now: da
 
 
 @retried
-def purge(agent: Agent, user_id: str, memory_id: int) -> None:
+def purge(
+    agent: Agent, user_id: str, memory_id: int, *, expected_version: int | None = None
+) -> None:
     """Erase a memory with its revisions and index row, in the trash or not.
 
-    Raises UnknownMemory.
+    Raises UnknownMemory, VersionConflict.
     """
     with locked_scope(agent, user_id) as scope:
         memory = writing.find(scope, memory_id, agent=agent)
+        writing.require_version(memory, expected_version)
         writing.unindex(scope, [memory.pk])
         memory.delete()
 
@@ -218,12 +234,25 @@ def touch(agent: Agent, user_id: str, memory_ids: Sequence[int], *, now: datetim
     )
 
 
-def history(agent: Agent, user_id: str, memory_id: int) -> list[MemoryRevision]:
-    """Return a memory's earlier states, newest first, trashed or not. Raises UnknownMemory."""
+def history(
+    agent: Agent,
+    user_id: str,
+    memory_id: int,
+    *,
+    before_version: int | None = None,
+    limit: int | None = None,
+) -> list[MemoryRevision]:
+    """Return a memory's earlier states, newest first, trashed or not.
+
+    With `before_version` only those of lower versions. Raises UnknownMemory.
+    """
     memory = Memory.objects.in_scope(agent, user_id).filter(pk=memory_id).first()
     if memory is None:
         raise writing.unknown(agent, user_id, memory_id)
-    return list(memory.revisions.order_by("-version"))
+    revisions = memory.revisions.order_by("-version")
+    if before_version is not None:
+        revisions = revisions.filter(version__lt=before_version)
+    return list(revisions[:limit])
 
 
 def walk(agent: Agent, user_id: str | None = None) -> Iterator[Memory]:

@@ -218,7 +218,7 @@ def unknown(agent: Agent, user_id: str, memory_id: int) -> UnknownMemory:
     """Return the error for an id that is not there, or is somebody else's."""
     return UnknownMemory(
         f"No memory {memory_id} for user {user_id} of agent {agent.name}; "
-        "search or list to find its id."
+        "search (memory_recall) or list to find its id."
     )
 
 

@@ -1,0 +1,1 @@
+"""The API of agents: HTTP in, one service, JSON out."""

@@ -1,0 +1,55 @@
+"""Whether and where an agent remembers: the operators' door to its memory configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from agents.api import OperatorView
+from agents.endpoint import endpoint
+from agents.models import Backend, MemoryConfig
+from memory import serializers
+from memory.databases import mysql_obstacle
+from memory.serializers import config_json
+
+_TAGS = ("operators",)
+
+
+class MemoryConfigView(OperatorView):
+    """The memory configuration of one agent."""
+
+    @endpoint(
+        "get_memory_config", answers={200: serializers.MemoryConfigSerializer}, errors=(403,),
+        tags=_TAGS,
+    )  # fmt: skip
+    def get(self, request: Request, agent: str, query: Any) -> Response:
+        """Return an agent's memory configuration."""
+        return Response(config_json(self.find_agent(agent).memory_config))
+
+    @endpoint(
+        "change_memory_config", body=serializers.ConfigChanges,
+        answers={200: serializers.MemoryConfigSerializer}, errors=(403, 409), tags=_TAGS,
+        partial=True,
+    )  # fmt: skip
+    def patch(self, request: Request, agent: str, query: Any, body: dict[str, Any]) -> Response:
+        """Change it. Another store for an agent that has memories is refused with the choices."""
+        found = self.find_agent(agent)
+        config = found.memory_config
+        leave = body.pop("leave_memories", False)
+        backend = body.pop("backend", config.backend)
+        sqlite_path = body.pop("sqlite_path", config.sqlite_path)
+        if backend == Backend.MYSQL and backend != config.backend and (why := mysql_obstacle()):
+            raise ValidationError({"backend": why})
+        from memory.services.moving import change_store
+
+        if (backend, sqlite_path) != (config.backend, config.sqlite_path):
+            change_store(
+                found, backend=backend, sqlite_path=sqlite_path, leave=leave, now=timezone.now()
+            )
+        if body:
+            MemoryConfig.objects.filter(pk=config.pk).update(**body)
+        return Response(config_json(self.find_agent(agent).memory_config))

@@ -1,0 +1,212 @@
+"""A throw-away installation behind gunicorn, and clients that call it over loopback."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import cycle
+from typing import Any
+from urllib.parse import quote
+
+from django.conf import settings
+from django.db import connections
+
+from agents.models import Backend
+from memory.databases import mysql_alias
+from memory.management import bench
+
+THREADS = 16
+_AGENT, _USER = "bench", "ming"
+_PATIENCE_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where it listens, and the key of its agent."""
+
+    port: int
+    key: str
+
+
+@dataclass(slots=True)
+class Load:
+    """What came of many clients at once: answers, seconds they took, and errors."""
+
+    milliseconds: list[float] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+class Client:
+    """One keep-alive connection."""
+
+    def __init__(self, server: Server) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        self._headers = {
+            "Authorization": f"Bearer {server.key}",
+            "Content-Type": "application/json",
+        }
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """Return the parsed answer. Raises RuntimeError for any status but 2xx."""
+        text = None if body is None else json.dumps(body)
+        self._connection.request(method, path, text, self._headers)
+        answer = self._connection.getresponse()
+        data = answer.read()
+        if answer.status >= 300:
+            raise RuntimeError(f"{method} {path}: {answer.status} {data[:300]!r}")
+        return json.loads(data) if data else None
+
+    def agent(self, method: str, path: str, body: Any = None) -> Any:
+        """Call an address of the agent's; a body gets the user_id."""
+        if body is not None:
+            body = {"user_id": _USER, **body}
+        return self.call(method, f"/api/v1/agents/{_AGENT}/{path}", body)
+
+    def bare(self) -> Any:
+        """Call the view that does the least."""
+        return self.call("GET", "/bare/")
+
+    def recall(self, query: str) -> Any:
+        """Search for ten memories."""
+        return self.agent("POST", "search/", {"query": query, "min_score": 0})
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+
+@contextmanager
+def running(backend: str, corpus: bench.Corpus) -> Iterator[Server]:
+    """Run an installation of its own with one scope of `bench.SCOPE_SIZE` memories."""
+    with (
+        tempfile.TemporaryDirectory(prefix="hippo-bench-") as folder,
+        bench.throw_away_store(backend),
+    ):
+        environment = {
+            **os.environ,
+            "DATA_DIR": folder,
+            "API_RATE_PER_MINUTE": "0",
+            "LOG_LEVEL": "ERROR",
+            "DJANGO_SETTINGS_MODULE": "config.settings",
+        }
+        environment.pop("DATABASE_URL", None)
+        if backend == Backend.MYSQL:
+            environment["MYSQL_URL"] = _mysql_url()
+        manage = [sys.executable, str(settings.BASE_DIR / "manage.py")]
+        create = [*manage, "create_agent", _AGENT, "--backend", backend, "--language", "en"]
+        _run([*manage, "migrate_stores"], environment)
+        server = Server(_free_port(), _run(create, environment).splitlines()[-1])
+        command = [
+            sys.executable, "-m", "gunicorn", "memory.management.bench_wsgi:application",
+            "--bind", f"127.0.0.1:{server.port}", "--worker-class", "gthread", "--workers", "1",
+            "--threads", str(THREADS), "--no-control-socket", "--log-level", "warning",
+        ]  # fmt: skip
+        process = subprocess.Popen(command, cwd=settings.BASE_DIR, env=environment)  # noqa: S603
+        try:
+            _fill(server, corpus)
+            yield server
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def press(server: Server, queries: Sequence[str], seconds: float) -> Load:
+    """Let `THREADS` clients call for a while: of ten calls one saves, one lists, one prefetches."""
+    until = time.monotonic() + seconds
+    load = Load()
+
+    def work(number: int) -> None:
+        client = Client(server)
+        for serial, query in enumerate(cycle(queries)):
+            if time.monotonic() > until:
+                break
+            started = time.perf_counter()
+            try:
+                _one_of_ten(client, f"{number}-{serial}", (number + serial) % 10, query)
+            except (RuntimeError, OSError, http.client.HTTPException) as error:
+                load.errors.append(f"{type(error).__name__}: {error}")
+                client = Client(server)
+            load.milliseconds.append((time.perf_counter() - started) * 1000)
+        client.close()
+
+    threads = [threading.Thread(target=work, args=[number]) for number in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return load
+
+
+def milliseconds(work: Callable[[], object]) -> float:
+    """Return how long `work` takes."""
+    started = time.perf_counter()
+    work()
+    return (time.perf_counter() - started) * 1000
+
+
+def _one_of_ten(client: Client, name: str, turn: int, query: str) -> None:
+    if turn == 0:
+        memory = {"type": "project", "name": f"note {name}", "content": f"{query} ({name})"}
+        client.agent("POST", "memories/", memory)
+    elif turn == 1:
+        client.agent("GET", f"memories/?user_id={quote(_USER)}&limit=20")
+    elif turn == 2:
+        client.agent("POST", "prefetch/", {"message": query})
+    else:
+        client.recall(query)
+
+
+def _fill(server: Server, corpus: bench.Corpus) -> None:
+    client = _first_client(server)
+    texts = [memory for memory, _ in corpus.texts[: bench.SCOPE_SIZE]]
+    for start in range(0, len(texts), 200):
+        memories = [
+            {"type": memory.type, "name": memory.name, "content": memory.content}
+            for memory in texts[start : start + 200]
+        ]
+        client.agent("POST", "memories/batch/", {"memories": memories})
+    client.close()
+
+
+def _first_client(server: Server) -> Client:
+    """Return a client once the server listens."""
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        client = Client(server)
+        try:
+            client.bare()
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.1)
+        else:
+            return client
+
+
+def _mysql_url() -> str:
+    """Return the address of the throw-away database."""
+    own = connections[mysql_alias()].settings_dict
+    account = f"{quote(own['USER'])}:{quote(own['PASSWORD'])}"
+    return f"mysql://{account}@{own['HOST']}:{own['PORT'] or 3306}/{own['NAME']}"
+
+
+def _run(command: list[str], environment: dict[str, str]) -> str:
+    done = subprocess.run(  # noqa: S603
+        command, env=environment, check=True, stdout=subprocess.PIPE, text=True
+    )
+    return done.stdout
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return int(listening.getsockname()[1])

@@ -1,0 +1,102 @@
+"""Memories by name: how a model refers to what it saved, without ids."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q
+
+from agents.models import Agent
+from memory.drafts import parse_changes, parse_draft
+from memory.errors import AmbiguousName, UnknownMemory
+from memory.models import Memory, MemoryType, Scope, Status
+from memory.services import memories, writing
+from memory.services.writing import Actor, locked_scope
+
+_LINK = re.compile(r"https?://|www\.", re.IGNORECASE)
+_FEEDBACK = re.compile(
+    r"\b(?:don't|do not|never|stop|instead|next time|should have|well done)\b"
+    r"|不要|别再|别用|下次|以后请|应该|改成|做得好",
+    re.IGNORECASE,
+)
+_USER = re.compile(
+    r"\b(?:likes?|loves?|prefers?|hates?|dislikes?|allergic|lives? in|works? (?:as|at)|birthday|"
+    r"the user|my name|i am|i'm)\b|用户|喜欢|讨厌|偏好|习惯|过敏|生日|住在|我是|我叫",
+    re.IGNORECASE,
+)
+
+
+def infer_type(text: str) -> str:
+    """Return the likeliest type of a memory by its words, where nobody said it.
+
+    A link is a reference, a correction feedback, a taste or trait the user's; else project.
+    """
+    if _LINK.search(text):
+        return MemoryType.REFERENCE
+    if _FEEDBACK.search(text):
+        return MemoryType.FEEDBACK
+    if _USER.search(text):
+        return MemoryType.USER
+    return MemoryType.PROJECT
+
+
+@writing.retried
+def save_named(
+    agent: Agent, user_id: str, values: Mapping[str, Any], *, actor: Actor, now: datetime
+) -> tuple[Memory, str]:
+    """Update the live memory of this name, or create it; return it and what was done.
+
+    `values` are fields of a draft; a missing type is kept, or inferred for a new memory.
+    Without a name only the very same text is recognised. What was done is one of
+    `created`, `updated`, `unchanged`. Raises InvalidMemory, AmbiguousName.
+    """
+    text = f"{values.get('name', '')}\n{values.get('content', '')}"
+    draft = parse_draft({"type": infer_type(text), **values})
+    prepared = memories.prepare([draft], now=now)
+    with locked_scope(agent, user_id, create=True) as scope:
+        same = live_of_name(scope, draft.name, now=now)
+        if not values.get("name"):
+            same = [memory for memory in same if memory.content == draft.content]
+        if not same:
+            writing.insert(scope, prepared)
+            return prepared[0][0], "created"
+        memory = _only(same, draft.name)
+        changes = parse_changes(values)
+        changed = writing.change(
+            scope, [memory], lambda _: changes, actor=actor, reason="", now=now
+        )
+        return memory, "updated" if changed else "unchanged"
+
+
+def find_named(agent: Agent, user_id: str, name: str, *, now: datetime) -> Memory:
+    """Return the live memory of this name. Raises UnknownMemory, AmbiguousName."""
+    scope = Scope.objects.of_user(agent, user_id).first()
+    same = live_of_name(scope, name, now=now) if scope else []
+    if not same:
+        raise UnknownMemory(
+            f"No memory named {name!r} for user {user_id} of agent {agent.name}; call "
+            "memory_recall to find its name or id."
+        )
+    return _only(same, name)
+
+
+def live_of_name(scope: Scope, name: str, *, now: datetime) -> list[Memory]:
+    """Return memories of a name that are recalled, or are so once they are not paused."""
+    alive = (
+        Memory.objects.of_scope(scope)
+        .named(name)
+        .filter(
+            Q(expires_at=None) | Q(expires_at__gt=now), status__in=(Status.ACTIVE, Status.PAUSED)
+        )
+    )
+    return list(alive.order_by("-id")[:5])
+
+
+def _only(same: list[Memory], name: str) -> Memory:
+    if len(same) > 1:
+        ids = ", ".join(str(memory.pk) for memory in same)
+        raise AmbiguousName(f"Several memories are named {name!r}: ids {ids}. Say which by its id.")
+    return same[0]

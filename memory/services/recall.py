@@ -1,0 +1,61 @@
+"""Recall for agents: a search whose results count as used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from agents.models import Agent
+from memory.errors import MemoryOff
+from memory.models import Memory
+from memory.retrieval.lexical import Hit, SearchRequest, search
+from memory.services import memories
+
+MODES = ("auto", "lexical", "vector", "hybrid")
+MAX_REMINDERS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """Hits, best first; how they were found, and what could not be done as asked.
+
+    `degraded` holds `no_vectors` where meaning was asked for and only words are there, and
+    `truncated` where more memories matched than were ranked.
+    """
+
+    hits: tuple[Hit, ...]
+    mode: str
+    degraded: tuple[str, ...]
+
+
+def require_on(agent: Agent) -> None:
+    """Raise MemoryOff where the operator has switched the agent's memory off."""
+    if not agent.memory_config.enabled:
+        raise MemoryOff(
+            f"The memory of agent {agent.name} is switched off: go on without it, or ask the "
+            "operator to switch it on."
+        )
+
+
+def recall(
+    agent: Agent, user_id: str, request: SearchRequest, *, mode: str = "auto", now: datetime
+) -> Recall:
+    """Return what a user's memories hold for a query, and note that it was recalled.
+
+    Raises MemoryOff.
+    """
+    require_on(agent)
+    result = search(agent, user_id, request, now=now)
+    memories.touch(agent, user_id, [hit.memory.pk for hit in result.hits], now=now)
+    degraded = []
+    if mode in {"vector", "hybrid"}:
+        degraded.append("no_vectors")
+    if result.truncated:
+        degraded.append("truncated")
+    return Recall(result.hits, "lexical", tuple(degraded))
+
+
+def due_reminders(agent: Agent, user_id: str, *, now: datetime) -> list[Memory]:
+    """Return live memories whose `due_at` has come, the longest due first, at most five."""
+    live = Memory.objects.in_scope(agent, user_id).live(now)
+    return list(live.filter(due_at__lte=now).order_by("due_at", "id")[:MAX_REMINDERS])
