@@ -67,5 +67,6 @@ class JobAdmin(admin.ModelAdmin):
             except JobNotEnded:
                 text = _("Job %d goes on only if it has failed or was cancelled.") % job_id
                 messages.warning(request, text)
-        text = ngettext("%d job goes on.", "%d jobs go on.", going_on)
-        messages.success(request, text % going_on)
+        if going_on:
+            text = ngettext("%d job goes on.", "%d jobs go on.", going_on)
+            messages.success(request, text % going_on)

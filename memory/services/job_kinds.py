@@ -54,7 +54,8 @@ def perform(job_id: int) -> None:
         return
     job = run.job
     try:
-        run.report(done=job.checkpoint.get("done", 0))
+        if "done" in job.checkpoint:
+            run.report(done=job.checkpoint["done"])
         result = _work(job.kind)(run, now=timezone.now())
     except JobLost:
         logger.warning("job %s (%s): another run has it", job.pk, job.kind)

@@ -231,3 +231,9 @@ def reap(*, now: datetime) -> list[int]:
             send(job.pk)
             sent.append(job.pk)
     return sent
+
+
+def forget_ended(*, before: datetime) -> int:
+    """Delete the rows of jobs that ended before a moment; return how many."""
+    ended = Job.objects.exclude(state__in=_ACTIVE).filter(finished_at__lt=before)
+    return ended.delete()[0]

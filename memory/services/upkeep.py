@@ -16,12 +16,14 @@ from memory.databases import known_aliases, migrate_store, store_alias
 from memory.errors import HippoError
 from memory.models import IdempotencyRecord, Memory, MemoryRevision, Scope, Status, StoreState
 from memory.querysets import MemoryQuerySet
-from memory.services import maintenance, writing
+from memory.services import jobs, maintenance, writing
 from memory.services.jobs import Run
 from memory.services.writing import SYSTEM, locked_scope
 
 IDEMPOTENCY_HOURS = 24
 """How long the repetition of a request is recognised."""
+JOB_DAYS = 30
+"""How long an ended job can be looked at."""
 _CHUNK = 200
 
 
@@ -38,13 +40,15 @@ def expire(run: Run, *, now: datetime) -> dict[str, Any]:
         due = Memory.objects.for_agent(agent).kept().filter(expires_at__lte=now)
         yield from _in_chunks(agent, due, _trash_expired, now)
 
-    return {"trashed": _for_each_agent(run, trash)}
+    _for_each_agent(run, trash)
+    return {"trashed": run.job.done}
 
 
 def purge_trash(run: Run, *, now: datetime) -> dict[str, Any]:
     """Erase what has been in the trash for TRASH_DAYS; return {"erased": n}.
 
-    Idempotency records go too, once no client can be repeating their request.
+    Idempotency records go too, once no client can be repeating their request, and jobs that
+    ended long ago.
     """
     trashed_before = now - timedelta(days=settings.TRASH_DAYS)
     repeated_before = now - timedelta(hours=IDEMPOTENCY_HOURS)
@@ -61,7 +65,9 @@ def purge_trash(run: Run, *, now: datetime) -> dict[str, Any]:
         for _ in _in_chunks(agent, requests, _forget_requests, repeated_before):
             yield 0  # a sign of life
 
-    return {"erased": _for_each_agent(run, purge)}
+    _for_each_agent(run, purge)
+    jobs.forget_ended(before=now - timedelta(days=JOB_DAYS))
+    return {"erased": run.job.done}
 
 
 def optimize_indexes(run: Run, *, now: datetime) -> dict[str, Any]:
@@ -76,7 +82,7 @@ def optimize_indexes(run: Run, *, now: datetime) -> dict[str, Any]:
         yield 1
 
     aliases = known_aliases()
-    run.report(total=len(aliases))
+    run.report(done=0, total=len(aliases))
     _complete(run, [(alias, optimize, alias) for alias in aliases])
     return {"optimized": optimized}
 
@@ -90,8 +96,9 @@ def reindex(run: Run, *, now: datetime) -> dict[str, Any]:
     if agent is None:
         return {"reindexed": 0}
     after_scope = run.job.checkpoint.get("scope", 0)
+    done = run.job.checkpoint.get("done", 0)
     left = Memory.objects.for_agent(agent).filter(scope__gt=after_scope).count()
-    run.report(step=agent.name, total=run.job.done + left)
+    run.report(step=agent.name, done=done, total=done + left)
     with run.beating():  # checking and filling an index are long statements
         maintenance.reindex(
             agent,
@@ -102,27 +109,24 @@ def reindex(run: Run, *, now: datetime) -> dict[str, Any]:
     return {"reindexed": run.job.done}
 
 
-def _for_each_agent(run: Run, work: Callable[[Agent], Iterator[int]]) -> int:
+def _for_each_agent(run: Run, work: Callable[[Agent], Iterator[int]]) -> None:
     configured = Agent.objects.filter(memory_config__isnull=False)
     agents = list(configured.select_related("memory_config").order_by("pk"))
-    return _complete(run, [(agent.name, work, agent) for agent in agents])
+    _complete(run, [(agent.name, work, agent) for agent in agents])
 
 
-def _complete(run: Run, pieces: list[tuple[str, Callable[[Any], Iterator[int]], Any]]) -> int:
+def _complete(run: Run, pieces: list[tuple[str, Callable[[Any], Iterator[int]], Any]]) -> None:
     """Do every piece, whatever becomes of the others. Raises Incomplete if any failed."""
     failed = {}
-    total = 0
     for name, work, subject in pieces:
         run.report(step=name)
         try:
             for count in work(subject):
-                total += count
                 run.advance(count)
         except (DatabaseError, HippoError, OSError) as error:
             failed[name] = str(error)
     if failed:
         raise Incomplete("; ".join(f"{name}: {error}" for name, error in failed.items()))
-    return total
 
 
 def _in_chunks(
