@@ -485,7 +485,7 @@ def test_an_error_amid_a_store_keeps_what_was_done(agent, remember, monkeypatch)
     assert trashed == [2, 5]
     perform(job)
     assert set(statuses(agent).values()) == {"trashed"}
-    assert Job.objects.get().result == {"trashed": 5}
+    assert Job.objects.get().result == {"trashed": 10}
     assert_sound(agent, eve)
 
 
@@ -673,7 +673,7 @@ def test_a_reindex_whose_store_fails_is_tried_again(ada):
     assert Job.objects.get().state == JobState.PENDING
 
 
-def test_jobs_that_ended_long_ago_are_forgotten(ada, do):
+def test_jobs_that_ended_long_ago_are_forgotten(ada):
     days = upkeep.JOB_DAYS
     old = {"state": JobState.DONE, "finished_at": NOW - timedelta(days=days, seconds=1)}
     Job.objects.create(kind="expire", key="old", **old)
