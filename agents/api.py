@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Any
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
 
+from django.db import IntegrityError
 from django.utils import timezone
 from rest_framework.authentication import SessionAuthentication
 from rest_framework.exceptions import NotFound, PermissionDenied, ValidationError
@@ -27,6 +31,7 @@ from agents.serializers import (
 
 _TAGS = ("operators",)
 _ERRORS = (403,)
+_KEY_PLACE = re.compile(r"[0-9]{1,18}")
 
 
 class OperatorView(ApiView):
@@ -35,7 +40,9 @@ class OperatorView(ApiView):
     authentication_classes = [SessionAuthentication]
     permission_classes = [IsOperator]
 
-    def permission_denied(self, request: Request, message: Any = None, code: Any = None) -> None:
+    def permission_denied(
+        self, request: Request, message: Any = None, code: Any = None
+    ) -> NoReturn:
         """Raise PermissionDenied: there is no header that would do instead of a session."""
         raise PermissionDenied(IsOperator.message)
 
@@ -65,7 +72,8 @@ class AgentsView(OperatorView):
     )  # fmt: skip
     def post(self, request: Request, query: Any, body: dict[str, Any]) -> Response:
         """Create an agent, with memory on in local SQLite; `memory-config` changes that."""
-        agent = Agent.objects.create_agent(backend=Backend.SQLITE, **body)
+        with _name_taken_meanwhile():
+            agent = Agent.objects.create_agent(backend=Backend.SQLITE, **body)
         return Response(AgentSerializer(agent).data, status=201)
 
 
@@ -87,7 +95,8 @@ class AgentDetailView(OperatorView):
         for name, value in body.items():
             setattr(found, name, value)
         found.full_clean()
-        found.save(update_fields=list(body))
+        with _name_taken_meanwhile():
+            found.save(update_fields=list(body))
         return Response(AgentSerializer(found).data)
 
     @endpoint("delete_agent", answers={204: None}, errors=_ERRORS, tags=_TAGS)
@@ -105,7 +114,9 @@ class KeysView(OperatorView):
         """List an agent's keys, newest first; the keys themselves are kept nowhere."""
         keys = ApiKey.objects.filter(agent=self.find_agent(agent))
         if before := read_cursor(query["cursor"]):
-            keys = keys.filter(pk__lt=int(before) if before.isdecimal() else 0)
+            if not _KEY_PLACE.fullmatch(before):
+                raise _no_cursor()
+            keys = keys.filter(pk__lt=int(before))
         rows = list(keys.order_by("-pk")[: query["limit"] + 1])
         shown = rows[: query["limit"]]
         following = make_cursor(str(shown[-1].pk)) if len(rows) > len(shown) else None
@@ -133,6 +144,15 @@ class KeyDetailView(OperatorView):
         return Response(status=204)
 
 
+@contextmanager
+def _name_taken_meanwhile() -> Iterator[None]:
+    """Raise ValidationError where another request was quicker with an agent's name."""
+    try:
+        yield
+    except IntegrityError:
+        raise ValidationError({"name": "An agent with this name exists already."}) from None
+
+
 def make_cursor(place: str) -> str:
     """Return where a list goes on, as text that is safe in a URL."""
     return base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
@@ -143,6 +163,8 @@ def read_cursor(cursor: str) -> str:
     try:
         return base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
     except (ValueError, binascii.Error):
-        raise ValidationError(
-            {"cursor": "This is no cursor of a list; begin again without one."}
-        ) from None
+        raise _no_cursor() from None
+
+
+def _no_cursor() -> ValidationError:
+    return ValidationError({"cursor": "This is no cursor of a list; begin again without one."})

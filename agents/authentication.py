@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,8 @@ from rest_framework.views import APIView
 
 from agents.auth import KEY_PREFIX, find_key
 from agents.models import ApiKey
+
+logger = logging.getLogger(__name__)
 
 _WINDOW_SECONDS = 60
 
@@ -83,7 +86,7 @@ class KeyThrottle(BaseThrottle):
     """At most API_RATE_PER_MINUTE requests of one key in each minute of the clock.
 
     The count is in the cache that all processes share. On Redis it is exact; in files,
-    requests at the same moment may be counted as one.
+    requests at the same moment may be counted as one. Without a cache nothing is limited.
     """
 
     def allow_request(self, request: Request, view: APIView) -> bool:
@@ -93,10 +96,13 @@ class KeyThrottle(BaseThrottle):
             return True
         minute, self._second = divmod(timezone.now().timestamp(), _WINDOW_SECONDS)
         name = f"api-rate:{request.auth.pk}:{int(minute)}"
-        cache.add(name, 0, timeout=2 * _WINDOW_SECONDS)
         try:
+            cache.add(name, 0, timeout=2 * _WINDOW_SECONDS)
             return cache.incr(name) <= limit
         except ValueError:  # the cache dropped it between the two
+            return True
+        except Exception as error:  # noqa: BLE001  # each cache has errors of its own
+            logger.warning("rate limits are not counted: %s", type(error).__name__)
             return True
 
     def wait(self) -> float:
@@ -104,7 +110,7 @@ class KeyThrottle(BaseThrottle):
         return _WINDOW_SECONDS - self._second
 
 
-class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+class KeyScheme(OpenApiAuthenticationExtension):
     """How the OpenAPI schema names the key."""
 
     target_class = "agents.authentication.KeyAuthentication"

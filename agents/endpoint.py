@@ -22,6 +22,7 @@ from rest_framework.views import APIView
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
 MAX_BODY_DEPTH = 64
+_TOO_DEEP = f"This JSON is nested too deeply; at most {MAX_BODY_DEPTH} levels."
 _ANSWERS = {
     400: "Something in the request is wrong; `fields` says where.",
     401: "There is no key, or not a live one.",
@@ -29,6 +30,7 @@ _ANSWERS = {
     404: "There is no such thing, or it is another's.",
     406: "Answers are JSON.",
     409: "The present state does not allow it; the message names the choices.",
+    411: "Bodies come with a Content-Length.",
     412: "Somebody else changed it: `If-Match` is not its ETag.",
     413: "The body is too large.",
     415: "Bodies are JSON.",
@@ -68,6 +70,14 @@ class ErrorAnswer(serializers.Serializer[Any]):
     error = ErrorBody()
 
 
+class LengthRequired(ParseError):
+    """A body in chunks: Django would take it for an empty one."""
+
+    status_code = 411
+    default_code = "length_required"
+    default_detail = "Send the body with a Content-Length, not in chunks."
+
+
 class BodyTooLarge(ParseError):
     """A body past `MAX_BODY_BYTES`."""
 
@@ -100,9 +110,6 @@ class BoundedJSONParser(BaseParser):
         if raw.count(b"[") + raw.count(b"{") > MAX_BODY_DEPTH:
             _check_depth(value)
         return value
-
-
-_TOO_DEEP = f"This JSON is nested too deeply; at most {MAX_BODY_DEPTH} levels."
 
 
 def _refuse(constant: str) -> None:
@@ -203,12 +210,14 @@ def endpoint(
     `answers` maps statuses to serializers, or to None for an empty answer; `errors` are the
     statuses besides those that every endpoint has. A `partial` body may leave out any field.
     """
-    common = (400, 401, 404, 406, 429, 503, *((413, 415) if body else ()), *errors)
+    common = (400, 401, 404, 406, 429, 503, *((411, 413, 415) if body else ()), *errors)
 
     def decorate(handler: Handler) -> Handler:
         @wraps(handler)
         def handle(view: Any, request: Request, **kwargs: Any) -> Response:
             given_query: Any = check_encoding(request)
+            if body and "HTTP_TRANSFER_ENCODING" in request.META:
+                raise LengthRequired
             given_body: Any = request.data if body else None
             if body and not isinstance(given_body, Mapping):
                 raise ParseError("The body must be a JSON object.")

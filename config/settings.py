@@ -236,11 +236,14 @@ CACHES = {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": CACHE_URL,
         "KEY_PREFIX": "hippo",
+        # a Redis that says nothing must not hold up every request
+        "OPTIONS": {"socket_timeout": 2, "socket_connect_timeout": 2},
     }
     if CACHE_URL
     else {
         "BACKEND": "django.core.cache.backends.filebased.FileBasedCache",
         "LOCATION": str(DATA_DIR / "cache"),
+        "OPTIONS": {"MAX_ENTRIES": 10_000},
     }
 }
 API_RATE_PER_MINUTE = _number("API_RATE_PER_MINUTE", 6_000, least=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -54,7 +55,7 @@ class NumberField(serializers.FloatField):
     def to_internal_value(self, data: Any) -> float:
         """Return the number. Raises ValidationError."""
         value = super().to_internal_value(data)
-        if value != value:
+        if math.isnan(value):
             self.fail("invalid")
         return value
 
@@ -144,12 +145,20 @@ class MemoryPage(serializers.Serializer[Any]):
     )
 
 
+class _ItemField(serializers.DictField):
+    """One of many, checked by itself later: what is wrong with it must not stop the others."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Return what was sent."""
+        return data
+
+
 class NewMemories(StrictSerializer):
     """Memories to be saved, each by itself."""
 
     user_id = UserIdField()
     memories = serializers.ListField(
-        child=serializers.DictField(), min_length=1, max_length=MAX_BATCH,
+        child=_ItemField(allow_null=True), min_length=1, max_length=MAX_BATCH,
         help_text="Each as in `save_memory`, without `user_id`.",
     )  # fmt: skip
 

@@ -16,13 +16,13 @@ from django.utils import translation
 from django.utils.translation import gettext as _
 
 from agents.models import Agent
-from memory.errors import HippoError, InvalidMemory
+from memory.errors import HippoError, IdempotencyConflict, InvalidMemory
 from memory.filters import MemoryFilter
 from memory.ids import MAX_ID
-from memory.models import ActorKind, Memory, MemoryType
+from memory.models import ActorKind, MemoryType
 from memory.retrieval.lexical import Hit, SearchRequest
 from memory.services import memories
-from memory.services.context import MIN_SCORE, format_block
+from memory.services.context import MIN_SCORE, format_block, one_line
 from memory.services.idempotency import Done, Ticket, once
 from memory.services.naming import find_named, save_named
 from memory.services.recall import recall, require_on
@@ -34,6 +34,7 @@ FORMATS = ("openai", "anthropic")
 MAX_RECALLED = 50
 _ACTIONS = ("create", "update", "delete")
 _SAVE_ARGUMENTS = {"action", "name", "type", "content", "description", "id"}
+_WORDS = {"content", "query"}
 _RECALL_ARGUMENTS = {"query", "type", "limit"}
 
 
@@ -52,13 +53,15 @@ class Call:
 class ToolAnswer:
     """`text` is what the model reads; `result` is for the program round it.
 
-    Of a recall, `hits` are the memories found.
+    Of a recall, `hits` are the memories found. `is_repeated` where a call under the same
+    ticket was carried out before.
     """
 
     ok: bool
     result: Mapping[str, Any]
     text: str
     hits: tuple[Hit, ...] = ()
+    is_repeated: bool = False
 
 
 def definitions(agent: Agent, form: str) -> list[dict[str, Any]]:
@@ -85,7 +88,7 @@ def call_tool(name: str, call: Call) -> ToolAnswer:
     """Carry out a model's call of the tool `name`, one of `NAMES`.
 
     Whatever is wrong with the arguments is an answer that the model can act on; what is
-    wrong with the store is raised.
+    wrong with the store is raised, and IdempotencyConflict, which is the program's doing.
     """
     with translation.override(call.agent.language):
         try:
@@ -96,7 +99,7 @@ def call_tool(name: str, call: Call) -> ToolAnswer:
             text %= {"problem": error, "tool": name}
             return ToolAnswer(False, {"code": error.code, "fields": error.fields}, text)
         except HippoError as error:
-            if error.is_servers_fault:
+            if error.is_servers_fault or isinstance(error, IdempotencyConflict):
                 raise
             return ToolAnswer(False, {"code": error.code}, str(error))
 
@@ -129,7 +132,7 @@ def _save(call: Call) -> ToolAnswer:
     done = once(
         call.agent, call.user_id, call.ticket, write, now=call.now, create=action == "create"
     )
-    return _saved(done.memories[0], done.action)
+    return _saved(done)
 
 
 def _id_of(call: Call, values: dict[str, Any]) -> int:
@@ -142,7 +145,8 @@ def _id_of(call: Call, values: dict[str, Any]) -> int:
     return find_named(call.agent, call.user_id, name, now=call.now).pk
 
 
-def _saved(memory: Memory, action: str) -> ToolAnswer:
+def _saved(done: Done) -> ToolAnswer:
+    memory, action = done.memories[0], done.action
     texts = {
         "created": _("Saved as a new memory, id %(id)s, named “%(name)s”."),
         "updated": _("Updated the memory “%(name)s”, id %(id)s."),
@@ -156,7 +160,8 @@ def _saved(memory: Memory, action: str) -> ToolAnswer:
         "type": memory.type,
         "version": memory.version,
     }
-    return ToolAnswer(True, result, texts[action] % {"id": memory.pk, "name": memory.name})
+    text = texts[action] % {"id": memory.pk, "name": one_line(memory.name)}
+    return ToolAnswer(True, result, text, is_repeated=done.is_repeated)
 
 
 def _recall(call: Call) -> ToolAnswer:
@@ -187,7 +192,11 @@ def _recall(call: Call) -> ToolAnswer:
 
 
 def _arguments(arguments: Any, known: set[str]) -> dict[str, Any]:
-    """Return the arguments without nulls; models also send them as JSON in a string."""
+    """Return the arguments, which models also send as JSON in a string.
+
+    Null is absent, and so is '' but for what must have words: models fill in what they
+    have nothing to say to.
+    """
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments)
@@ -198,12 +207,18 @@ def _arguments(arguments: Any, known: set[str]) -> dict[str, Any]:
     if unknown := [str(name) for name in arguments if name not in known]:
         problem = f"There is no such argument; there are {', '.join(sorted(known))}."
         raise InvalidMemory(dict.fromkeys(unknown, problem))
-    return {name: value for name, value in arguments.items() if value is not None}
+    return {
+        name: value
+        for name, value in arguments.items()
+        if value is not None and (value != "" or name in _WORDS)
+    }
 
 
 def _whole_number(value: Any, name: str, most: int) -> int:
-    """Return a number from 1 to `most`; models also send it as text."""
+    """Return a number from 1 to `most`; models also send it as text, or as 5.0."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
         raise InvalidMemory({name: f"A whole number from 1 to {most}."})

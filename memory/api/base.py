@@ -84,6 +84,11 @@ def ticket_of(request: Request) -> Ticket | None:
     )
 
 
+def replayed(is_repeated: bool) -> dict[str, str]:
+    """Return the header that marks the repetition of an answer."""
+    return {"Idempotency-Replayed": "true"} if is_repeated else {}
+
+
 def etag(memory_id: int, version: int) -> str:
     """Return the ETag of a memory's version; a recall does not change it."""
     return f'"{memory_id}-{version}"'
@@ -98,7 +103,8 @@ def is_known(request: Request, memory_id: int, version: int) -> bool:
 def expected_version(request: Request, memory_id: int) -> int | None:
     """Return the version that If-Match demands; 0, which none has, for another memory's.
 
-    None where any will do. Raises ParseError for what is no ETag of ours.
+    None where any will do. An ETag that a proxy made weak by zipping still names a version,
+    so it counts, other than RFC 9110 has it. Raises ParseError for what is no ETag of ours.
     """
     header = request.headers.get("If-Match", "*").strip()
     if header == "*":
@@ -106,6 +112,4 @@ def expected_version(request: Request, memory_id: int) -> int | None:
     match = _ETAG.fullmatch(header.removeprefix("W/"))
     if match is None:
         raise ParseError('If-Match takes one ETag, as it came: If-Match: "123-4".')
-    if header.startswith("W/") or int(match[1]) != memory_id:
-        return 0
-    return int(match[2])
+    return int(match[2]) if int(match[1]) == memory_id else 0

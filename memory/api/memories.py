@@ -20,7 +20,14 @@ from agents.endpoint import (
     endpoint,
 )
 from memory import serializers
-from memory.api.base import AgentView, etag, expected_version, is_known, ticket_of
+from memory.api.base import (
+    AgentView,
+    etag,
+    expected_version,
+    is_known,
+    replayed,
+    ticket_of,
+)
 from memory.drafts import MemoryDraft, parse_draft
 from memory.errors import InvalidMemory
 from memory.models import ActorKind, Memory
@@ -72,12 +79,9 @@ class MemoriesBase(AgentView):
         """Carry out a write of one memory under the request's Idempotency-Key, and show it."""
         ticket = ticket_of(self.request)
         done = once(self.agent, user_id, ticket, lambda: Done([write()]), now=now, create=create)
-        return self.one(done.memories[0], user_id, status=status, headers=replayed(done))
-
-
-def replayed(done: Done) -> dict[str, str]:
-    """Return the header that marks the repetition of an answer."""
-    return {"Idempotency-Replayed": "true"} if done.is_repeated else {}
+        return self.one(
+            done.memories[0], user_id, status=status, headers=replayed(done.is_repeated)
+        )
 
 
 class MemoriesView(MemoriesBase):
@@ -138,7 +142,7 @@ class BatchView(MemoriesBase):
         results: list[dict[str, Any]] = []
         for index, data in enumerate(body["memories"]):
             try:
-                drafts[index] = parse_draft(data)
+                drafts[index] = _parse_item(data)
                 results.append({"index": index})
             except InvalidMemory as error:
                 problem = {"code": error.code, "message": str(error), "fields": error.fields}
@@ -151,10 +155,16 @@ class BatchView(MemoriesBase):
                 self.agent, user_id, ticket,
                 lambda: Done(memories.store(self.agent, user_id, prepared)), now=now, create=True,
             )  # fmt: skip
-            headers = replayed(done)
+            headers = replayed(done.is_repeated)
             for index, memory in zip(drafts, done.memories, strict=True):
                 results[index]["memory"] = memory_json(memory, user_id)
         return Response({"saved": len(drafts), "results": results}, headers=headers)
+
+
+def _parse_item(data: Any) -> MemoryDraft:
+    if not isinstance(data, Mapping):
+        raise InvalidMemory({"memory": "This must be an object."})
+    return parse_draft(data)
 
 
 class MemoryView(MemoriesBase):

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from agents.endpoint import IDEMPOTENCY_KEY, endpoint
 from memory import serializers, tools
-from memory.api.base import AgentView, ticket_of
+from memory.api.base import AgentView, replayed, ticket_of
 from memory.serializers import hit_json
 
 _TAGS = ("tools",)
@@ -50,4 +50,7 @@ class ToolView(AgentView):
         result = dict(answer.result)
         if tool == tools.RECALL and answer.ok:
             result["memories"] = [hit_json(hit, user_id) for hit in answer.hits]
-        return Response({"ok": answer.ok, "result": result, "text": answer.text})
+        return Response(
+            {"ok": answer.ok, "result": result, "text": answer.text},
+            headers=replayed(answer.is_repeated),
+        )

@@ -94,6 +94,11 @@ def format_block(
     return "\n".join([head, "\n".join(entries) + "</memory-context>"]), len(entries)
 
 
+def one_line(name: str) -> str:
+    """Return a memory's name as a model may read it: one line, without a live tag."""
+    return _escape(" ".join(name.split()))
+
+
 def estimate_tokens(text: str) -> int:
     """Return about how many tokens a model counts in `text`, rather too many than too few.
 
@@ -129,7 +134,7 @@ def _entry(memory: Memory, *, with_id: bool) -> str:
     lines = [line.rstrip() for line in _escape(text).splitlines() if line.strip()]
     # what is not seen may stand before a bracket and make it look like the next entry
     first = f" {lines[0]}" if fold(lines[0]).startswith("[") else lines[0]
-    name = _escape(" ".join(memory.name.split()))
+    name = one_line(memory.name)
     if with_id:
         name = f"{name} (id {memory.pk})"
     return "\n".join([f"[{memory.type}] {name}", first, *(f"  {line}" for line in lines[1:]), ""])

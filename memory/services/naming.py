@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import Q
 
 from agents.models import Agent
+from memory.analyzer import fold
 from memory.drafts import parse_changes, parse_draft
 from memory.errors import AmbiguousName, UnknownMemory
 from memory.models import Memory, MemoryType, Scope, Status
@@ -55,11 +56,13 @@ def save_named(
     """
     text = f"{values.get('name', '')}\n{values.get('content', '')}"
     draft = parse_draft({"type": infer_type(text), **values})
+    if not fold(values.get("name", "")):
+        values = {field: value for field, value in values.items() if field != "name"}
     prepared = memories.prepare([draft], now=now)
     with locked_scope(agent, user_id, create=True) as scope:
         same = live_of_name(scope, draft.name, now=now)
-        if not values.get("name"):
-            same = [memory for memory in same if memory.content == draft.content]
+        if "name" not in values:
+            same = [memory for memory in same if memory.content == draft.content][:1]
         if not same:
             writing.insert(scope, prepared)
             return prepared[0][0], "created"
@@ -72,7 +75,11 @@ def save_named(
 
 
 def find_named(agent: Agent, user_id: str, name: str, *, now: datetime) -> Memory:
-    """Return the live memory of this name. Raises UnknownMemory, AmbiguousName."""
+    """Return the live memory of this name.
+
+    Raises UnknownMemory, AmbiguousName, and InvalidMemory for what no memory can be named.
+    """
+    parse_changes({"name": name})
     scope = Scope.objects.of_user(agent, user_id).first()
     same = live_of_name(scope, name, now=now) if scope else []
     if not same:
