@@ -5,7 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 from django.utils import timezone
 
-from memory.services import job_kinds, jobs
+from memory.services import job_kinds, jobs, moving
 
 
 @shared_task
@@ -22,5 +22,6 @@ def enqueue_job(kind: str) -> None:
 
 @shared_task
 def reap_jobs() -> None:
-    """Send again what has been silent."""
+    """Send again what has been silent, and open what a dead move left shut."""
     jobs.reap(now=timezone.now())
+    moving.reopen_abandoned(now=timezone.now())

@@ -15,6 +15,7 @@ from memory.errors import HippoError
 from memory.models import Scope, Status
 from memory.services import copying, copying_requests
 
+_CHUNK = 500
 _SHOWN = 5
 
 
@@ -62,15 +63,16 @@ def tally(agent: Agent, on_progress: Callable[[int], object] = lambda _: None) -
     last = -1
     while rows := copying.outlines(agent, last):
         last = rows[-1][0]
-        for state in copying.states(agent, [row[0] for row in rows]).values():
-            user_id, revisions = state[1], state[-1]
-            found.memories[user_id] = found.memories.get(user_id, 0) + 1
-            found.revisions += len(revisions)
-            found.add(("memory", state))
-        on_progress(len(rows))
-    for chunk in copying_requests.chunks(agent):
-        found.requests += len(chunk)
-        for record in chunk:
+        for chunk in copying.split([row[0] for row in rows], _CHUNK):
+            for state in copying.states(agent, chunk).values():
+                user_id, revisions = state[1], state[-1]
+                found.memories[user_id] = found.memories.get(user_id, 0) + 1
+                found.revisions += len(revisions)
+                found.add(("memory", state))
+            on_progress(len(chunk))
+    for records in copying_requests.chunks(agent):
+        found.requests += len(records)
+        for record in records:
             found.add(("request", copying_requests.state(record)))
         on_progress(0)
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,8 @@ from memory.services.holding import Copy, held, lock_scopes, require_frozen, sco
 from memory.services.jobs import Run
 
 CHUNK = 200
+_RANGE = 5_000
+"""Finding where a range of ids begins costs a look at all of an agent's, so ranges are wide."""
 _SHOWN_IDS = 5
 _OUTLINE = ("pk", "scope__user_id", "version", "updated_at", "access_count", "last_accessed_at")
 _VERSION = slice(1, 4)
@@ -59,11 +61,15 @@ def sync(copy: Copy, *, thorough: bool) -> int:
         if missing:
             _make_scopes(copy.target, copy.run, missing)
     for here, there in _ranges(copy):
-        changes = _compare(copy, here, there, thorough=thorough)
-        if changes:
-            _apply(copy.target, copy.run, changes)
-        differing += len(changes)
-        copy.run.advance(len(here))
+        ids = here.keys() | there.keys()
+        doubtful = sorted(ids if thorough else _differing(here, there))
+        for chunk in split(doubtful, CHUNK):
+            changes = _compare(copy, _part(here, chunk), _part(there, chunk), thorough=thorough)
+            if changes:
+                _apply(copy.target, copy.run, changes)
+            differing += len(changes)
+            copy.run.advance(len(here.keys() & set(chunk)))
+        copy.run.advance(len(here.keys() - set(doubtful)))
     copying_requests.sync(copy)
     for users in _user_chunks(copy.target):
         kept = {scope.user_id for scope in scopes_of(copy.source, users)}
@@ -89,9 +95,15 @@ def states(agent: Agent, memory_ids: Collection[int]) -> dict[int, tuple[Any, ..
 
 
 def outlines(agent: Agent, after: int) -> list[tuple[Any, ...]]:
-    """Return the `_OUTLINE` of the next chunk of memories whose id is above `after`."""
+    """Return the `_OUTLINE` of the next range of memories, those whose id is above `after`."""
     memories = Memory.objects.for_agent(agent).filter(pk__gt=after).order_by("pk")
-    return list(memories.values_list(*_OUTLINE)[:CHUNK])
+    return list(memories.values_list(*_OUTLINE)[:_RANGE])
+
+
+def split(memory_ids: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    """Yield ids in chunks of at most `size`."""
+    for start in range(0, len(memory_ids), size):
+        yield memory_ids[start : start + size]
 
 
 def _user_chunks(agent: Agent) -> Iterator[set[str]]:
@@ -108,11 +120,19 @@ def _ranges(copy: Copy) -> Iterator[tuple[Outlines, Outlines]]:
     while last < MAX_ID:
         here, there = outlines(copy.source, last), outlines(copy.target, last)
         # up to where both are known
-        last = min((rows[-1][0] for rows in (here, there) if len(rows) == CHUNK), default=MAX_ID)
+        last = min((rows[-1][0] for rows in (here, there) if len(rows) == _RANGE), default=MAX_ID)
         yield (
             {row[0]: row for row in here if row[0] <= last},
             {row[0]: row for row in there if row[0] <= last},
         )
+
+
+def _differing(here: Outlines, there: Outlines) -> set[int]:
+    return {pk for pk in here.keys() | there.keys() if here.get(pk) != there.get(pk)}
+
+
+def _part(rows: Outlines, memory_ids: Sequence[int]) -> Outlines:
+    return {pk: rows[pk] for pk in memory_ids if pk in rows}
 
 
 def _compare(copy: Copy, here: Outlines, there: Outlines, *, thorough: bool) -> _Changes:

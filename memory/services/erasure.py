@@ -24,7 +24,8 @@ def erase_agent(agent: Agent) -> int:
     with transaction.atomic(using=DEFAULT_DB_ALIAS):
         # inside the deletion of an agent this lock holds to its end: a move that is at work
         # has either switched by now, or finds the agent gone
-        agent.memory_config = MemoryConfig.objects.select_for_update().get(agent=agent)
+        config = MemoryConfig.objects.select_for_update().filter(agent=agent).first()
+    agent.memory_config = config or agent.memory_config
     for there, _ in former_places(agent, agent.pk):
         erase_store(there)
     return erase_store(agent)

@@ -106,13 +106,13 @@ def reopen_abandoned(*, now: datetime) -> int:
 
 def _move(run: Run, agent: Agent, *, now: datetime) -> dict[str, Any]:
     target = Place(run.job.payload["backend"], run.job.payload["sqlite_path"])
-    source = Place.of(agent.memory_config)
     checkpoint = run.job.checkpoint
-    if source == target and checkpoint.get("switched"):
+    if checkpoint.get("switched") and Place.of(agent.memory_config) == target:
         return _settle(run, agent_at(agent, Place(*checkpoint["source"])), agent, checkpoint)
     with run.beating():
         here, there = placing.both(agent, target)
     placing.require_apart(here, there)
+    source = Place.of(here.memory_config)
     copy = Copy(run, here, there)
     _reopen(here, run)  # a run before this one may have been killed
     try:

@@ -18,14 +18,22 @@ from memory.databases import MemoryRouter, store_alias
 from memory.errors import StoreNotOpen, UnknownMemory, UnscopedQuery
 from memory.fields import TermsField
 from memory.filters import MemoryFilter
-from memory.models import Memory, MemoryRevision, MemoryTerms, NodeLease, Scope, Store
+from memory.models import (
+    IdempotencyRecord,
+    Memory,
+    MemoryRevision,
+    MemoryTerms,
+    NodeLease,
+    Scope,
+    Store,
+)
 from memory.services import maintenance, memories
 from tests.conftest import MING, NOW, make_agent
 from tests.memory.installation import Installation, crew, fresh_mysql, mysql_cursor
 from tests.memory.test_concurrency import first_saves
 
 SQLITE = "sqlite:memory.db"
-MEMORY_MODELS = [Memory, MemoryTerms, MemoryRevision, Scope, Store]
+MEMORY_MODELS = [Memory, MemoryTerms, MemoryRevision, Scope, Store, IdempotencyRecord]
 
 
 # --- the router ------------------------------------------------------------------------

@@ -7,11 +7,15 @@ A task is a generator; what it yields is printed at once, one JSON value a line.
 import faulthandler
 import json
 import os
+import random
+import signal
 import sys
 import threading
 import time
+import warnings
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
-from itertools import count
+from itertools import count, cycle
 
 import django
 
@@ -24,10 +28,10 @@ from django.db import connections, transaction  # noqa: E402
 from agents.models import Agent, MemoryConfig  # noqa: E402
 from memory import databases  # noqa: E402
 from memory.drafts import parse_draft  # noqa: E402
-from memory.errors import StoreNotOpen  # noqa: E402
-from memory.models import ActorKind, Memory, MemoryTerms, Scope, Store  # noqa: E402
+from memory.errors import HippoError, StoreNotOpen  # noqa: E402
+from memory.models import ActorKind, Job, Memory, MemoryTerms, Scope, Store  # noqa: E402
 from memory.retrieval.lexical import SearchRequest, search  # noqa: E402
-from memory.services import maintenance, memories  # noqa: E402
+from memory.services import job_kinds, jobs, maintenance, memories, moving  # noqa: E402
 from memory.services.writing import Actor  # noqa: E402
 from tests.memory import traffic  # noqa: E402
 
@@ -221,6 +225,36 @@ def freeze(agent, state="frozen", settle_seconds=0.0):
     yield ids
 
 
+def move(agent, backend, sqlite_path="", die_at=None):
+    """Move an agent's memories once let go; yield what became of the job.
+
+    `die_at` kills the process at that statement on `default`.
+    """
+    agent = Agent.objects.named(agent)
+    yield "ready"
+    pause()
+    moving.enqueue(agent, backend=backend, sqlite_path=sqlite_path, now=now())
+    with dying({"default"}, at=die_at):
+        yield go_on_moving(agent)
+
+
+def go_on_moving(agent):
+    """Do the agent's move, whatever run had it last; return what became of the job."""
+    job = Job.objects.filter(key=f"move {agent.pk}").latest("pk")
+    jobs.reap(now=now() + 2 * jobs.SILENCE)
+    with suppress(HippoError):
+        job_kinds.perform(job.pk)
+    job.refresh_from_db()
+    return {"state": job.state, "error": job.error, "result": job.result}
+
+
+def silence(agent):
+    """Let the agent's move look as if its run had been dead for a while."""
+    silent = now() - 2 * jobs.SILENCE
+    key = f"move {Agent.objects.named(agent).pk}"
+    yield Job.objects.filter(key=key).update(heartbeat_at=silent)
+
+
 # --- until killed ----------------------------------------------------------------------
 
 
@@ -259,6 +293,81 @@ def update_again(agent, user_id, count):
         changes = {"content": f"text{memory.version + 1} of the note"}
         memory = memories.update(agent, user_id, memory.pk, changes, **done)
         yield memory.version
+
+
+def killed_moves(agent, places, kills, seed):
+    """Move an agent from place to place; kill each move at some statement and go on with it.
+
+    Yields for each what the agent's present store held when it was dead, and afterwards.
+    """
+    agent = Agent.objects.named(agent)
+    draw = random.Random(seed)
+    aliases = {"default", *(databases.Place(*place).alias() for place in places)}
+    for alias in aliases:
+        databases.migrate_store(alias)
+    turns = cycle(places)
+    backend, path = next(turns)
+    moving.enqueue(agent, backend=backend, sqlite_path=path, now=now())
+    with dying(aliases, at=None) as statements:
+        yield go_on_moving(agent)
+    total = statements[0]
+    for number in range(kills):
+        backend, path = next(turns)
+        moving.enqueue(agent, backend=backend, sqlite_path=path, now=now())
+        # half of them where it is decided
+        at = draw.randint(1, total) if number % 2 else draw.randint(total * 2 // 3, total)
+        connections.close_all()
+        with warnings.catch_warnings():
+            # the thread that would print a traceback after a hang does not matter to a fork
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
+        if pid == 0:
+            with dying(aliases, at=at):
+                go_on_moving(agent)
+            os._exit(0)
+        _, status = os.waitpid(pid, 0)
+        dead = held(agent)
+        yield {
+            "at": f"{at} of {total}",
+            "was_killed": os.WIFSIGNALED(status),
+            "dead": dead,
+            "job": go_on_moving(agent),
+            "after": held(agent),
+        }
+
+
+@contextmanager
+def dying(aliases, at):
+    """Count statements on `aliases`, in a list of one number; die by SIGKILL at the one `at`."""
+    statements = [0]
+
+    def count_statement(execute, *args):
+        statements[0] += 1
+        if statements[0] == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return execute(*args)
+
+    with ExitStack() as stack:
+        for alias in aliases:
+            stack.enter_context(connections[alias].execute_wrapper(count_statement))
+        yield statements
+
+
+def held(agent):
+    """Return what the store that an agent uses now holds, and what is wrong with it."""
+    agent = Agent.objects.named(agent.name)
+    alias = databases.store_alias(agent)
+    stores = Store.objects.using(alias).filter(agent_id=agent.pk)
+    return {
+        "alias": alias,
+        "state": stores.get().state,
+        "memories": [
+            [memory.pk, memory.scope.user_id, memory.content, memory.version,
+             memory.revisions.count()]
+            for memory in memories.walk(agent)
+        ],
+        "faults": [str(fault) for fault in maintenance.check(agent)],
+    }  # fmt: skip
 
 
 def open_store(agent):
