@@ -15,6 +15,7 @@ from agents.models import Backend, MemoryConfig
 from memory import serializers
 from memory.databases import mysql_obstacle
 from memory.serializers import config_json
+from memory.services.moving import change_store
 
 _TAGS = ("operators",)
 
@@ -41,11 +42,11 @@ class MemoryConfigView(OperatorView):
         config = found.memory_config
         leave = body.pop("leave_memories", False)
         backend = body.pop("backend", config.backend)
+        if "sqlite_path" in body and backend != Backend.SQLITE:
+            raise ValidationError({"sqlite_path": "A file goes with the backend sqlite."})
         sqlite_path = body.pop("sqlite_path", config.sqlite_path)
         if backend == Backend.MYSQL and backend != config.backend and (why := mysql_obstacle()):
             raise ValidationError({"backend": why})
-        from memory.services.moving import change_store
-
         if (backend, sqlite_path) != (config.backend, config.sqlite_path):
             change_store(
                 found, backend=backend, sqlite_path=sqlite_path, leave=leave, now=timezone.now()
