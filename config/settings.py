@@ -246,6 +246,8 @@ CACHES = {
         "OPTIONS": {"MAX_ENTRIES": 10_000},
     }
 }
+if not CACHE_URL:
+    (DATA_DIR / "cache").mkdir(mode=0o700, exist_ok=True)
 API_RATE_PER_MINUTE = _number("API_RATE_PER_MINUTE", 6_000, least=0)
 """Requests of one key in a minute; 0: no limit."""
 REST_FRAMEWORK = {

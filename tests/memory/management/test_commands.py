@@ -628,3 +628,34 @@ def test_check_counts_orphans_though_another_agent_has_a_fault(ada, run, remembe
 
     with pytest.raises(CommandError, match="2 faults"):
         run("check_memory")
+
+
+# --- bench_api -------------------------------------------------------------------------
+
+
+def test_benchmark_of_the_api_shows_both_engines_and_leaves_nothing(installation, tmp_path):
+    code = f"""
+import django, json, pathlib, sys
+django.setup()
+from django.core.management import call_command
+from memory.management import bench
+from memory.management.commands import bench_api
+bench._TEXTS, bench_api._ROUNDS = 1_000, 1
+out = pathlib.Path({str(tmp_path)!r}, "out.json")
+call_command("bench_api", seconds=1.0, json=out, stdout=sys.stderr)
+print(json.dumps("done"))
+"""
+    installation.env["DJANGO_SETTINGS_MODULE"] = "config.settings"
+    installation.run("live", agent="ada")
+    before = everything_in(installation)
+
+    with installation.python(code) as process:
+        assert process.rest() == ["done"]
+
+    assert everything_in(installation) == before
+    rows = json.loads((tmp_path / "out.json").read_text())
+    assert [row["backend"] for row in rows] == ["sqlite", "mysql"]
+    for row in rows:
+        assert row["errors"] == 0
+        assert row["calls"] >= 16
+        assert row["ratio"] == pytest.approx(row["recall_ms"] / row["bare_ms"])
