@@ -32,6 +32,7 @@ from memory.drafts import MemoryDraft, parse_draft
 from memory.errors import InvalidMemory
 from memory.models import ActorKind, Memory
 from memory.serializers import memory_json, time_json, to_filter
+from memory.serializers.fields import NumberField
 from memory.services import memories
 from memory.services.idempotency import Done, once
 from memory.services.recall import require_on
@@ -44,7 +45,7 @@ _POST_ERRORS = (409, 422)
 class ReinforceBody(StrictSerializer):
     """By how much the importance changes."""
 
-    delta = serializers.NumberField(min_value=-1, max_value=1)
+    delta = NumberField(min_value=-1, max_value=1)
 
 
 class MemoriesBase(AgentView):
