@@ -128,7 +128,8 @@ class KeysView(OperatorView):
     def post(self, request: Request, agent: str, query: Any, body: dict[str, Any]) -> Response:
         """Create a key; the answer shows it this once."""
         issued = issue_key(self.find_agent(agent), **body)
-        return Response(IssuedKey(issued).data, status=201)
+        headers = {"Cache-Control": "no-store"}
+        return Response(IssuedKey(issued).data, status=201, headers=headers)
 
 
 class KeyDetailView(OperatorView):

@@ -229,6 +229,7 @@ def endpoint(
 
         documented = extend_schema(
             operation_id=operation_id,
+            summary=(handler.__doc__ or "").split("\n")[0].rstrip("."),
             parameters=[*([query] if query().fields else []), *headers],
             request=body,
             responses={
@@ -252,7 +253,7 @@ def check_names(data: Any, fields: Any) -> None:
     """
     problems = {}
     for name in data:
-        if name not in fields:
+        if name not in fields or fields[name].read_only:
             problems[str(name)] = "There is no such parameter."
         elif isinstance(fields[name], serializers.ListField) or not hasattr(data, "getlist"):
             continue

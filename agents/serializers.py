@@ -63,9 +63,12 @@ class AgentSerializer(StrictSerializer):
     )
     display_name = ExactField(max_length=200, required=False, allow_blank=True)
     system_prompt = ExactField(
-        required=False, allow_blank=True, help_text="What `prefetch` begins its prompt with."
+        max_length=100_000,
+        required=False,
+        allow_blank=True,
+        help_text="What `prefetch` begins its prompt with.",
     )
-    language = serializers.ChoiceField(choices=settings.LANGUAGES, required=False)
+    language = serializers.ChoiceField(choices=list(dict(settings.LANGUAGES)), required=False)
     is_active = serializers.BooleanField(
         required=False, help_text="The keys of an inactive agent do not work."
     )

@@ -120,6 +120,8 @@ SQLITE_OPTIONS = {
     "init_command": (
         "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-65536;"
         "PRAGMA foreign_keys=ON; PRAGMA temp_store=MEMORY;"
+        # what is erased is overwritten, whatever SQLite was built to do
+        "PRAGMA secure_delete=ON;"
     ),
 }
 _MYSQL_DRIVER = (

@@ -120,13 +120,15 @@ def parse_detail(kind: str, detail: Mapping[str, Any]) -> dict[str, Any]:
     """
     shape = _DETAILS[kind]
     problems = {
-        f"detail.{name}": f"A {kind} has no such detail." for name in detail if name not in shape
+        f"detail.{name}": f"Of kind {kind} there is no such detail."
+        for name in detail
+        if name not in shape
     }
     checked: dict[str, Any] = {}
     for name, (check, is_required) in shape.items():
         if name not in detail:
             if is_required:
-                problems[f"detail.{name}"] = f"A {kind} needs it."
+                problems[f"detail.{name}"] = f"Kind {kind} needs it."
             continue
         try:
             checked[name] = check(detail[name])

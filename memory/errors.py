@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 
 class HippoError(Exception):
@@ -85,9 +85,14 @@ class IdempotencyConflict(HippoError):
 
 
 class AmbiguousName(HippoError):
-    """Several memories of a scope have the name; only an id tells them apart."""
+    """Several memories of a scope have the name; only one of the `ids` tells them apart."""
 
     code = "ambiguous_name"
+
+    def __init__(self, name: str, ids: Sequence[int]) -> None:
+        self.ids = tuple(ids)
+        listed = ", ".join(map(str, ids))
+        super().__init__(f"Several memories are named {name!r}: ids {listed}. Say which by its id.")
 
 
 class WouldStrandMemories(HippoError):

@@ -14,12 +14,20 @@ from typing import Any
 
 from django.utils import translation
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from agents.models import Agent
-from memory.errors import HippoError, IdempotencyConflict, InvalidMemory
+from memory.errors import (
+    AmbiguousName,
+    HippoError,
+    IdempotencyConflict,
+    InvalidMemory,
+    MemoryOff,
+    UnknownMemory,
+)
 from memory.filters import MemoryFilter
 from memory.ids import MAX_ID
-from memory.models import ActorKind, MemoryType
+from memory.models import ActorKind, MemoryType, Status
 from memory.retrieval.lexical import Hit, SearchRequest
 from memory.services import memories
 from memory.services.context import MIN_SCORE, format_block, one_line
@@ -101,7 +109,19 @@ def call_tool(name: str, call: Call) -> ToolAnswer:
         except HippoError as error:
             if error.is_servers_fault or isinstance(error, IdempotencyConflict):
                 raise
-            return ToolAnswer(False, {"code": error.code}, str(error))
+            return ToolAnswer(False, {"code": error.code}, _explained(error))
+
+
+def _explained(error: HippoError) -> str:
+    """Return what a model can do about an error, in the language that is active."""
+    if isinstance(error, UnknownMemory):
+        return _("There is no such memory of this user; call memory_recall to find its id or name.")
+    if isinstance(error, AmbiguousName):
+        ids = ", ".join(map(str, error.ids))
+        return _("Several memories have this name, ids %s; say which by its id.") % ids
+    if isinstance(error, MemoryOff):
+        return _("Your memory is switched off; go on without it.")
+    return str(error)
 
 
 def _save(call: Call) -> ToolAnswer:
@@ -109,13 +129,15 @@ def _save(call: Call) -> ToolAnswer:
     has_id = "id" in values
     action = values.pop("action", "update" if has_id else "create")
     if action not in _ACTIONS:
-        raise InvalidMemory({"action": f"One of {', '.join(_ACTIONS)}."})
+        raise InvalidMemory({"action": _("One of %s.") % ", ".join(_ACTIONS)})
     actor = Actor(ActorKind.AGENT, call.agent.name)
 
     def write() -> Done:
         if action == "create":
             if has_id:
-                raise InvalidMemory({"id": "A new memory gets its id; to change one, update it."})
+                raise InvalidMemory(
+                    {"id": _("A new memory gets its id; to change one, update it.")}
+                )
             memory, done = save_named(call.agent, call.user_id, values, actor=actor, now=call.now)
             return Done([memory], done)
         memory_id = _id_of(call, values)
@@ -123,7 +145,7 @@ def _save(call: Call) -> ToolAnswer:
             memory = memories.trash(call.agent, call.user_id, memory_id, actor=actor, now=call.now)
             return Done([memory], "deleted")
         if not values:
-            raise InvalidMemory({"content": "Say what is to be changed."})
+            raise InvalidMemory({"content": _("Say what is to be changed.")})
         memory = memories.update(
             call.agent, call.user_id, memory_id, values, actor=actor, now=call.now
         )
@@ -141,7 +163,7 @@ def _id_of(call: Call, values: dict[str, Any]) -> int:
         return _whole_number(values.pop("id"), "id", MAX_ID)
     name = values.pop("name", "")
     if not isinstance(name, str) or not name:
-        raise InvalidMemory({"id": "Give the memory's id or its name."})
+        raise InvalidMemory({"id": _("Give the memory's id or its name.")})
     return find_named(call.agent, call.user_id, name, now=call.now).pk
 
 
@@ -150,6 +172,10 @@ def _saved(done: Done) -> ToolAnswer:
     texts = {
         "created": _("Saved as a new memory, id %(id)s, named “%(name)s”."),
         "updated": _("Updated the memory “%(name)s”, id %(id)s."),
+        "paused": _(
+            "Updated the memory “%(name)s”, id %(id)s; the user has paused it, so it is not "
+            "recalled until that ends."
+        ),
         "unchanged": _("The memory “%(name)s”, id %(id)s, says so already."),
         "deleted": _("Deleted the memory “%(name)s”, id %(id)s."),
     }
@@ -160,7 +186,11 @@ def _saved(done: Done) -> ToolAnswer:
         "type": memory.type,
         "version": memory.version,
     }
-    text = texts[action] % {"id": memory.pk, "name": one_line(memory.name)}
+    is_unseen = action == "updated" and memory.status == Status.PAUSED
+    text = texts["paused" if is_unseen else action] % {
+        "id": memory.pk,
+        "name": one_line(memory.name),
+    }
     return ToolAnswer(True, result, text, is_repeated=done.is_repeated)
 
 
@@ -168,10 +198,10 @@ def _recall(call: Call) -> ToolAnswer:
     values = _arguments(call.arguments, _RECALL_ARGUMENTS)
     query = values.get("query", "")
     if not isinstance(query, str) or not query.strip():
-        raise InvalidMemory({"query": "Say in words what you look for."})
+        raise InvalidMemory({"query": _("Say in words what you look for.")})
     kind = values.get("type")
     if kind is not None and kind not in MemoryType.values:
-        raise InvalidMemory({"type": f"One of {', '.join(MemoryType.values)}."})
+        raise InvalidMemory({"type": _("One of %s.") % ", ".join(MemoryType.values)})
     request = SearchRequest(
         query,
         limit=_whole_number(values.get("limit", 5), "limit", MAX_RECALLED),
@@ -185,7 +215,16 @@ def _recall(call: Call) -> ToolAnswer:
         call.agent.memory_config.budget_tokens,
         with_ids=True,
     )
-    result = {"mode": found.mode, "degraded": list(found.degraded)}
+    degraded = list(found.degraded)
+    if left := len(found.hits) - shown:
+        degraded.append("budget")
+        more = ngettext(
+            "%d more was found and has no room here; ask more narrowly.",
+            "%d more were found and have no room here; ask more narrowly.",
+            left,
+        )
+        text = f"{text}\n{more % left}"
+    result = {"mode": found.mode, "degraded": degraded}
     if not shown:
         text = _("Nothing about this is remembered. Try other words, or ask the user.")
     return ToolAnswer(True, result, text, found.hits[:shown])
@@ -201,17 +240,20 @@ def _arguments(arguments: Any, known: set[str]) -> dict[str, Any]:
         try:
             arguments = json.loads(arguments)
         except (ValueError, RecursionError):
-            raise InvalidMemory({"arguments": "This is not JSON."}) from None
+            raise InvalidMemory({"arguments": _("This is not JSON.")}) from None
     if not isinstance(arguments, Mapping):
-        raise InvalidMemory({"arguments": "This must be an object."})
+        raise InvalidMemory({"arguments": _("This must be an object.")})
     if unknown := [str(name) for name in arguments if name not in known]:
-        problem = f"There is no such argument; there are {', '.join(sorted(known))}."
+        problem = _("There is no such argument; there are %s.") % ", ".join(sorted(known))
         raise InvalidMemory(dict.fromkeys(unknown, problem))
-    return {
+    given = {
         name: value
         for name, value in arguments.items()
         if value is not None and (value != "" or name in _WORDS)
     }
+    if isinstance(given.get("name"), str):
+        given["name"] = " ".join(given["name"].split())  # as it will be read again
+    return given
 
 
 def _whole_number(value: Any, name: str, most: int) -> int:
@@ -221,7 +263,7 @@ def _whole_number(value: Any, name: str, most: int) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-        raise InvalidMemory({name: f"A whole number from 1 to {most}."})
+        raise InvalidMemory({name: _("A whole number from 1 to %d.") % most})
     return value
 
 

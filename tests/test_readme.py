@@ -6,6 +6,7 @@ import re
 import signal
 import socket
 import subprocess
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -64,7 +65,7 @@ def product(environment):
                 break
         else:
             pytest.fail(f"./run ended with {process.wait()}")
-        yield
+        yield process
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(timeout=60)
@@ -95,6 +96,37 @@ def test_readme_gives_an_agent_a_memory_with_curl_alone(tmp_path):
     assert "in Chinese before noon" in recalled["text"]
     assert len(mings["results"]) == 2
     assert bobs["results"] == []
+
+
+def children(process):
+    """The processes that ./run started, by what they are."""
+    listed = subprocess.run(
+        ["ps", "-o", "pid=,args=", "--ppid", str(process.pid)], capture_output=True, text=True
+    )
+    rows = (line.split(None, 1) for line in listed.stdout.splitlines())
+    names = {"gunicorn": "web", "config worker": "worker", "config beat": "beat"}
+    return {
+        name: int(pid) for pid, command in rows for text, name in names.items() if text in command
+    }
+
+
+def test_a_process_that_dies_is_started_again_and_takes_no_other_with_it(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    environment = environment_of(tmp_path, PORT=port, HIPPO_DEMO="0")
+
+    with product(environment) as process:
+        before = children(process)
+        os.kill(before["worker"], signal.SIGKILL)
+        until = time.monotonic() + 30
+        while children(process).get("worker") in {None, before["worker"]}:
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        after = children(process)
+        answer = run(f"curl -sS http://127.0.0.1:{port}/healthz", environment)
+
+    assert (after["web"], after["beat"]) == (before["web"], before["beat"])
+    assert json.loads(answer)["status"] == "ok"
 
 
 @pytest.mark.parametrize("backend", ["sqlite", "mysql"])

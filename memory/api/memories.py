@@ -117,11 +117,17 @@ class MemoriesView(MemoriesBase):
         return self.write_once(user_id, write, now=now, create=True, status=201)
 
     @endpoint(
-        "delete_memories", query=serializers.FilterQuery, answers={200: serializers.Deleted},
+        "delete_memories", query=serializers.DeleteManyQuery, answers={200: serializers.Deleted},
         tags=_TAGS,
     )  # fmt: skip
     def delete(self, request: Request, agent: str, query: dict[str, Any]) -> Response:
-        """Move every memory that meets the filter to the trash; without one, all of the user's."""
+        """Move every memory that meets the filter to the trash; without one, all of the user's.
+
+        With `purge` they are erased with every trace, those in the trash too.
+        """
+        if query["purge"]:
+            erased = memories.purge_matching(self.agent, query["user_id"], to_filter(query))
+            return Response({"deleted": erased})
         deleted = memories.trash_matching(
             self.agent, query["user_id"], to_filter(query), actor=self.actor, now=timezone.now()
         )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, connection
+from django.utils import translation
 from tqdm import tqdm
 
 from agents.models import Agent
@@ -16,9 +19,12 @@ class HippoCommand(BaseCommand):
     """A command whose `run` may raise HippoError; the operator reads its message."""
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Call `run`."""
+        """Call `run`; a command speaks English, whatever the server's language is."""
         try:
-            self.run(**options)
+            with translation.override("en"):
+                self.run(**options)
+        except BrokenPipeError:  # whoever read the output has seen enough
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115
         except HippoError as error:
             raise CommandError(str(error)) from error
         except DatabaseError as error:

@@ -99,7 +99,9 @@ def running(backend: str, corpus: bench.Corpus) -> Iterator[Server]:
             "LOG_LEVEL": "ERROR",
             "DJANGO_SETTINGS_MODULE": "config.settings",
         }
-        environment.pop("DATABASE_URL", None)
+        # a server that has no static files warns of it, which is no concern here
+        for name in ("DATABASE_URL", "PYTHONWARNINGS"):
+            environment.pop(name, None)
         if backend == Backend.MYSQL:
             environment["MYSQL_URL"] = _mysql_url()
         manage = [sys.executable, str(settings.BASE_DIR / "manage.py")]
@@ -113,7 +115,7 @@ def running(backend: str, corpus: bench.Corpus) -> Iterator[Server]:
         ]  # fmt: skip
         process = subprocess.Popen(command, cwd=settings.BASE_DIR, env=environment)  # noqa: S603
         try:
-            _fill(server, corpus)
+            _fill(server, corpus, process)
             yield server
         finally:
             process.terminate()
@@ -166,8 +168,8 @@ def _one_of_ten(client: Client, name: str, turn: int, query: str) -> None:
         client.recall(query)
 
 
-def _fill(server: Server, corpus: bench.Corpus) -> None:
-    client = _first_client(server)
+def _fill(server: Server, corpus: bench.Corpus, process: subprocess.Popen[bytes]) -> None:
+    client = _first_client(server, process)
     texts = [memory for memory, _ in corpus.texts[: bench.SCOPE_SIZE]]
     for start in range(0, len(texts), 200):
         memories = [
@@ -178,14 +180,16 @@ def _fill(server: Server, corpus: bench.Corpus) -> None:
     client.close()
 
 
-def _first_client(server: Server) -> Client:
-    """Return a client once the server listens."""
+def _first_client(server: Server, process: subprocess.Popen[bytes]) -> Client:
+    """Return a client once the server listens. Raises RuntimeError where it has ended."""
     until = time.monotonic() + _PATIENCE_SECONDS
     while True:
         client = Client(server)
         try:
             client.bare()
         except OSError:
+            if process.poll() is not None:
+                raise RuntimeError("The server has ended; what it said stands above.") from None
             if time.monotonic() > until:
                 raise
             time.sleep(0.1)

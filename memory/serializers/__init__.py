@@ -27,6 +27,7 @@ from memory.serializers.operators import (
 )
 from memory.serializers.queries import (
     MAX_QUERY_CHARS,
+    DeleteManyQuery,
     DeleteQuery,
     FilterQuery,
     HistoryQuery,
@@ -55,6 +56,7 @@ __all__ = [
     "BatchAnswer",
     "BatchResult",
     "ConfigChanges",
+    "DeleteManyQuery",
     "DeleteQuery",
     "Deleted",
     "FilterQuery",

@@ -60,7 +60,9 @@ class MemoryFields(StrictSerializer):
     confidence = serializers.FloatField(min_value=0, max_value=1, required=False)
     pinned = serializers.BooleanField(required=False)
     core = serializers.BooleanField(required=False)
-    visibility = serializers.ChoiceField(choices=Visibility.choices, required=False)
+    visibility = serializers.ChoiceField(
+        choices=Visibility.choices, required=False, help_text="Kept for sharing to come."
+    )
     status = serializers.ChoiceField(choices=Status.choices, required=False)
     due_at = serializers.DateTimeField(required=False, allow_null=True)
     expires_at = serializers.DateTimeField(required=False, allow_null=True)

@@ -15,7 +15,7 @@ class MemoryConfigSerializer(StrictSerializer):
     """Whether and where an agent remembers, and how much it is given back."""
 
     enabled = serializers.BooleanField(required=False)
-    backend = serializers.ChoiceField(choices=Backend.choices, required=False)
+    backend = serializers.ChoiceField(choices=Backend.values, required=False)
     sqlite_path = ExactField(
         max_length=100,
         required=False,

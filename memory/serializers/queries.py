@@ -71,6 +71,10 @@ class FilterQuery(UserQuery):
         return attrs
 
 
+class DeleteManyQuery(FilterQuery, DeleteQuery):
+    """Which memories are to be deleted, and how far."""
+
+
 class ListQuery(FilterQuery, PageQuery):
     """Which memories, and where in their list to go on."""
 

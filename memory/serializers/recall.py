@@ -61,7 +61,9 @@ class PrefetchBody(StrictSerializer):
 
     user_id = UserIdField()
     message = ExactField(max_length=1_000_000, allow_blank=True)
-    session_id = ExactField(max_length=255, required=False)
+    session_id = ExactField(
+        max_length=255, required=False, allow_blank=True, help_text="Kept for sessions to come."
+    )
 
 
 class TokensSerializer(serializers.Serializer[Any]):

@@ -73,20 +73,25 @@ def format_block(
 ) -> tuple[str, int]:
     """Return the prompt block of the memories `found` and how many of them it holds.
 
-    `with_ids` for a model that may want to change them. The entry that passes the budget is
-    cut where a useful part of it fits, and is the last. No content can close the block or
-    look like an entry of its own.
+    `with_ids` for a model that may want to change them. An entry takes half
+    of what is left of the budget at most, the last one all of it, and is cut where it is
+    longer and a useful part of it fits. No content can close the block or look like an entry
+    of its own.
     """
     head = f"<memory-context>\n{_FIRST_LINES[language]}\n"
     left = budget_tokens - estimate_tokens(f"{head}</memory-context>")
+    memories_left = list(found)
     entries: list[str] = []
-    for memory in found:
-        entry = _entry(memory, with_id=with_ids)
+    while memories_left:
+        entry = _entry(memories_left.pop(0), with_id=with_ids)
+        # one long memory must not keep all others out
+        most = max(left // 2, min(left, _SMALLEST_ENTRY_TOKENS)) if memories_left else left
         cost = estimate_tokens(entry)
-        if cost > left:
-            if left >= _SMALLEST_ENTRY_TOKENS:
-                entries.append(_cut(entry, left))
-            break
+        if cost > most:
+            if most < _SMALLEST_ENTRY_TOKENS:
+                break
+            entry = _cut(entry, most)
+            cost = estimate_tokens(entry)
         entries.append(entry)
         left -= cost
     if not entries:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from django.core.cache import cache
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 
-from agents.models import Agent
-from memory.databases import MYSQL_ALIAS, known_aliases, migrate_store
-from memory.errors import HippoError
+from agents.models import Agent, Backend, MemoryConfig
+from memory.databases import MYSQL_ALIAS, known_aliases, migrate_store, mysql_alias
+from memory.errors import BackendUnavailable, HippoError
 from memory.models import Scope
 
 OK = "ok"
@@ -32,6 +32,8 @@ def check_health() -> Health:
     for alias in known_aliases():
         if alias != DEFAULT_DB_ALIAS:
             parts[alias] = _store(alias)
+    if obstacle := _mysql_that_is_missing():
+        parts[MYSQL_ALIAS] = obstacle
     parts["cache"] = _cache()
     return Health(OK if set(parts.values()) == {OK} else "reduced", parts)
 
@@ -53,6 +55,16 @@ def _store(alias: str) -> str:
         connections[alias].close()
         return "This store does not answer; see the server's log."
     return OK
+
+
+def _mysql_that_is_missing() -> str:
+    """Return what is wrong where agents are set to MySQL and there is none; else ''."""
+    try:
+        mysql_alias()
+    except BackendUnavailable:
+        if MemoryConfig.objects.filter(backend=Backend.MYSQL).exists():
+            return "Agents keep their memories in MySQL, which is not configured; set MYSQL_URL."
+    return ""
 
 
 def _cache() -> str:

@@ -184,6 +184,26 @@ def trash_matching(
 
 
 @retried
+def purge_matching(agent: Agent, user_id: str, wanted: MemoryFilter) -> int:
+    """Erase every memory that meets `wanted`, the trash included unless it names statuses.
+
+    Returns how many, with revisions and index rows. One transaction.
+    """
+    if not Scope.objects.of_user(agent, user_id).exists():
+        return 0
+    with locked_scope(agent, user_id) as scope:
+        found = Memory.objects.of_scope(scope)
+        met = wanted.listed(found) if wanted.statuses else wanted.narrow(found)
+        ids = list(met.values_list("id", flat=True))
+        for start in range(0, len(ids), _CHUNK):
+            chunk = ids[start : start + _CHUNK]
+            writing.unindex(scope, chunk)
+            MemoryRevision.objects.using(scope._state.db).filter(memory_id__in=chunk).delete()
+            Memory.objects.of_scope(scope).filter(pk__in=chunk).delete()
+    return len(ids)
+
+
+@retried
 def restore(agent: Agent, user_id: str, memory_id: int, *, actor: Actor, now: datetime) -> Memory:
     """Take a memory out of the trash, with the status it had; found again at once.
 

@@ -51,6 +51,9 @@ def enqueue(agent: Agent, *, backend: str, sqlite_path: str, now: datetime) -> J
     one with memories that were left there, or while a move to another store is at work.
     """
     target = placing.parse_place(backend, sqlite_path)
+    present = placing.move_at_work(agent)
+    if present and Place(present.payload["backend"], present.payload["sqlite_path"]) != target:
+        raise placing.at_work(agent, present)
     here, there = placing.both(agent, target)
     placing.require_apart(here, there)
     placing.require_replaceable(there)

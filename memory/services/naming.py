@@ -14,6 +14,7 @@ from memory.analyzer import fold
 from memory.drafts import parse_changes, parse_draft
 from memory.errors import AmbiguousName, UnknownMemory
 from memory.models import Memory, MemoryType, Scope, Status
+from memory.querysets import MemoryQuerySet
 from memory.services import memories, writing
 from memory.services.writing import Actor, locked_scope
 
@@ -82,6 +83,10 @@ def find_named(agent: Agent, user_id: str, name: str, *, now: datetime) -> Memor
     parse_changes({"name": name})
     scope = Scope.objects.of_user(agent, user_id).first()
     same = live_of_name(scope, name, now=now) if scope else []
+    if scope and not same:
+        # as a model read it: on one line, in whatever case it says it again
+        said = fold(_one_line(name))
+        same = [memory for memory in _live(scope, now=now) if fold(_one_line(memory.name)) == said]
     if not same:
         raise UnknownMemory(
             f"No memory named {name!r} for user {user_id} of agent {agent.name}; call "
@@ -92,18 +97,21 @@ def find_named(agent: Agent, user_id: str, name: str, *, now: datetime) -> Memor
 
 def live_of_name(scope: Scope, name: str, *, now: datetime) -> list[Memory]:
     """Return memories of a name that are recalled, or are so once they are not paused."""
-    alive = (
-        Memory.objects.of_scope(scope)
-        .named(name)
-        .filter(
-            Q(expires_at=None) | Q(expires_at__gt=now), status__in=(Status.ACTIVE, Status.PAUSED)
-        )
+    return list(_live(scope, now=now).named(name).order_by("-id")[:5])
+
+
+def _live(scope: Scope, *, now: datetime) -> MemoryQuerySet:
+    return Memory.objects.of_scope(scope).filter(
+        Q(expires_at=None) | Q(expires_at__gt=now), status__in=(Status.ACTIVE, Status.PAUSED)
     )
-    return list(alive.order_by("-id")[:5])
+
+
+def _one_line(name: Any) -> Any:
+    """Return a name without breaks and double blanks; what is no text is refused elsewhere."""
+    return " ".join(name.split()) if isinstance(name, str) else name
 
 
 def _only(same: list[Memory], name: str) -> Memory:
     if len(same) > 1:
-        ids = ", ".join(str(memory.pk) for memory in same)
-        raise AmbiguousName(f"Several memories are named {name!r}: ids {ids}. Say which by its id.")
+        raise AmbiguousName(name, [memory.pk for memory in same])
     return same[0]

@@ -46,14 +46,16 @@ def change_store(
     where the other store holds an old or unfinished copy.
     """
     target = parse_place(backend, sqlite_path)
-    here, there = both(agent, target)
-    source = Place.of(here.memory_config)
+    source = Place.of(MemoryConfig.objects.get(agent_id=agent.pk))
     if source == target:
         return
-    require_apart(here, there)
+    # before the other store is made: a refusal leaves no file behind
+    here = agent_at(agent, source)
     _require_no_move(here)
     if not leave:
         _require_empty(here)
+    here, there = both(agent, target)
+    require_apart(here, there)
     _require_enterable(there)
     # opened before the change and not in it: killed between the two, the agent has its old
     # store; the other way round it would have none that is open

@@ -427,3 +427,52 @@ def test_what_is_wrong_with_the_store_is_raised(agent):
         save(agent, OFFICE | {"content": "elsewhere"})
     assert isinstance(caught.value, HippoError)
     assert recall(agent, {"query": "office"}).ok
+
+
+def test_a_name_that_a_model_reads_is_one_that_it_can_say(agent, remember):
+    remember(agent, "ming", "The office is in Riga", name="line\nname  here")
+    save(agent, {"name": " Coffee \n order ", "content": "Flat white"})
+
+    updated = save(agent, {"action": "update", "name": "line name here", "content": "Tartu"})
+    same = save(agent, {"name": "Coffee order", "content": "Espresso"})
+    shouted = save(agent, {"action": "delete", "name": "COFFEE ORDER"})
+
+    assert (updated.ok, same.result["action"], shouted.ok) == (True, "updated", True)
+    assert everything(agent)["line\nname  here"].content == "Tartu"
+    assert everything(agent)["Coffee order"].status == "trashed"
+
+
+def test_a_model_is_told_that_what_it_saved_is_paused(local, remember):
+    remember(local, "ming", "Walrus", name="walrus", status="paused")
+
+    answer = save(local, {"name": "walrus", "content": "Walrus again"})
+
+    assert answer.result["action"] == "updated"
+    assert "paused" in answer.text
+    assert everything(local)["walrus"].status == "paused"
+
+
+def test_a_recall_says_what_it_had_no_room_for(local, remember):
+    for number in range(40):
+        remember(local, "ming", f"gecko number {number} " * 5)
+
+    answer = recall(local, {"query": "gecko", "limit": 40})
+
+    left = 40 - len(answer.hits)
+    assert left > 0
+    assert answer.result["degraded"] == ["budget"]
+    assert answer.text.endswith(f"{left} more were found and have no room here; ask more narrowly.")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"action": "destroy"}, {"action": "delete", "name": "没有"}, {"action": "delete", "id": 5},
+     {"foo": 1}, 5, "{", {"action": "update"}],
+)  # fmt: skip
+def test_what_went_wrong_is_told_in_the_agents_language(local, arguments):
+    answer = save(speaking(local, "zh-hans"), arguments)
+
+    words = [word for word in answer.text.split() if word.isascii() and word.isalpha()]
+    own = {"create", "update", "delete", "memory_save", "memory_recall", "id", "JSON"}
+    assert not answer.ok
+    assert set(words) <= own | {"action", "content", "description", "name", "type"}

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError, transaction
@@ -21,7 +22,7 @@ class Command(HippoCommand):
         parser.add_argument("--backend", choices=Backend.values, default=Backend.SQLITE)
         parser.add_argument("--sqlite-path", default="memory.db", help="a file of DATA_DIR/memory")
         parser.add_argument("--display-name", default="")
-        parser.add_argument("--language", default="zh-hans", help="zh-hans or en")
+        parser.add_argument("--language", choices=dict(settings.LANGUAGES), default="zh-hans")
         parser.add_argument("--user", default="", help="bind the key to this user_id")
 
     def run(self, **options: Any) -> None:

@@ -1,5 +1,7 @@
 """The memory configuration of an agent, which operators read and change."""
 
+from pathlib import Path
+
 import pytest
 from django.test import Client
 
@@ -129,3 +131,12 @@ def test_deleting_an_agent_erases_what_it_remembers_and_nothing_else(agent, oper
     assert others.listed("ming") == [kept]
     made_anew = Api(make_agent(agent.name, agent.memory_config.backend))
     assert made_anew.listed("ming") == []
+
+
+def test_a_refused_change_leaves_no_file_behind(ada, operator, remember, settings):
+    remember(ada, "ming", "Ming deploys on Fridays")
+
+    refused = configure(operator, {"sqlite_path": "never.db"})
+
+    assert refused.status_code == 409
+    assert not list(Path(settings.MEMORY_DIR).glob("never.db*"))

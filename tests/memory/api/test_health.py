@@ -5,6 +5,9 @@ import json
 import pytest
 from django.db import DatabaseError
 
+from memory.errors import BackendUnavailable
+from memory.services import health
+
 PARTS = {"default", "sqlite:memory.db", "mysql", "cache"}
 
 
@@ -60,3 +63,15 @@ def test_health_only_answers_to_get(client, address):
 
     assert response.status_code == 405
     assert set(response.json()) == {"error"}
+
+
+def test_agents_whose_mysql_is_not_configured_make_health_reduced(grace, client, monkeypatch):
+    def missing():
+        raise BackendUnavailable("MySQL is not configured.")
+
+    monkeypatch.setattr(health, "mysql_alias", missing)
+
+    body = client.get("/readyz").json()
+
+    assert body["status"] == "reduced"
+    assert "MYSQL_URL" in body["parts"]["mysql"]

@@ -263,7 +263,25 @@ def test_a_deletion_by_filter_moves_what_meets_it_to_the_trash(agent, api):
     assert_consistent(agent)
 
 
-@pytest.mark.parametrize("query", [{}, {"purge": "true"}, {"limit": 1}, {"cursor": "x"}])
+def test_a_deletion_by_filter_with_purge_erases_every_trace(agent, api):
+    for name in ("one", "two", "three"):
+        api.save("ming", name=name, content=f"kumquat {name}")
+    api.save("bob", name="bobs", content="kumquat")
+    api.delete("memories/", user_id="ming", q="kumquat one")
+
+    one = api.delete("memories/", user_id="ming", q="kumquat two", purge="true")
+    from_trash = api.delete("memories/", user_id="ming", status="trashed", purge="true")
+    rest = api.delete("memories/", user_id="ming", purge="true")
+
+    assert [each.json() for each in (one, from_trash, rest)] == [{"deleted": 1}] * 3
+    assert api.names("ming") == api.names("ming", status="trashed") == []
+    assert api.names("bob") == ["bobs"]
+    assert row_counts(agent)["Memory"] == 1
+    assert row_counts(agent)["MemoryRevision"] == 0
+    assert_consistent(agent)
+
+
+@pytest.mark.parametrize("query", [{}, {"limit": 1}, {"cursor": "x"}])
 def test_a_deletion_by_filter_needs_a_user_and_takes_only_filters(local, query):
     local.save("ming")
     user = {"user_id": "ming"} if query else {}

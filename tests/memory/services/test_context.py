@@ -245,16 +245,18 @@ def test_block_keeps_its_budget(found, language, budget_tokens):
     assert used <= len(found)
 
 
-def test_entry_past_the_budget_is_cut_and_the_last():
-    found = [memory("Green tea. " * 100, "Tea"), memory("No coffee", "Coffee")]
+def test_one_long_entry_leaves_half_of_the_budget_to_the_others():
+    long, short = memory("Green tea. " * 1_000, "Tea"), memory("No coffee", "Coffee")
 
-    block, used = format_block(found, "en", 100)
+    block, used = format_block([long, short], "en", 1_000)
+    alone, _ = format_block([long], "en", 1_000)
 
-    assert used == 1
-    assert block.endswith("…\n</memory-context>")
-    assert "[user] Tea\nGreen tea. Green tea." in block
-    assert "Coffee" not in block
-    assert 90 <= estimate_tokens(block) <= 100
+    assert used == 2
+    assert "Green tea. Green…\n" in block or "tea. Green tea…\n" in block or "tea.…\n" in block
+    assert block.endswith("[user] Coffee\nNo coffee\n</memory-context>")
+    assert 450 <= estimate_tokens(block) <= 600
+    assert 950 <= estimate_tokens(alone) <= 1_000
+    assert alone.endswith("…\n</memory-context>")
 
 
 def test_entry_is_cut_where_a_useful_part_of_it_fits():
