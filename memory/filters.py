@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any
+
+from django.db.models import Q
 
 from memory.models import Status
 from memory.querysets import MemoryQuerySet
@@ -14,8 +18,9 @@ class MemoryFilter:
     """Conditions that all must hold; an empty one holds for every memory.
 
     Each of the folded `words` must occur in the text, be it as part of a longer one; what is
-    in the trash has none. `created_after` and `created_before` are exclusive. Without
-    `statuses` a list shows all but the trash, and a search what may be recalled.
+    in the trash has none. `created_after` and `created_before` are exclusive;
+    `unused_since` holds for what was not recalled since then, or never. Without `statuses`
+    a list shows all but the trash, and a search what may be recalled.
     """
 
     types: tuple[str, ...] = ()
@@ -27,7 +32,28 @@ class MemoryFilter:
     created_after: datetime | None = None
     created_before: datetime | None = None
     min_importance: float = 0.0
+    unused_since: datetime | None = None
     words: tuple[str, ...] = ()
+
+    def to_payload(self) -> dict[str, Any]:
+        """Return the filter as JSON values, for a job."""
+        return {
+            name: value.isoformat() if isinstance(value, datetime) else value
+            for name, value in asdict(self).items()
+            if value
+        }
+
+    @classmethod
+    def of_payload(cls, payload: Mapping[str, Any]) -> MemoryFilter:
+        """Return the filter that `to_payload` wrote."""
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in payload.items()
+        }
+        for name in ("created_after", "created_before", "unused_since"):
+            if name in values:
+                values[name] = datetime.fromisoformat(values[name])
+        return cls(**values)
 
     def narrow(self, memories: MemoryQuerySet) -> MemoryQuerySet:
         """Return those of `memories` that meet every condition but `statuses`."""
@@ -45,6 +71,9 @@ class MemoryFilter:
             memories = memories.filter(created_at__lt=self.created_before)
         if self.min_importance > 0:
             memories = memories.filter(importance__gte=self.min_importance)
+        if self.unused_since:
+            never, long_ago = Q(last_accessed_at=None), Q(last_accessed_at__lt=self.unused_since)
+            memories = memories.filter(never | long_ago)
         if self.words:
             memories = memories.containing(self.words)
         return memories.tagged(self.tags)

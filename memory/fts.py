@@ -46,24 +46,23 @@ _TRIGGERS = {
 
 @dataclass(frozen=True, slots=True)
 class TermQuery:
-    """Encoded terms any of which must occur; `prefix`, if any, begins a further one."""
+    """Encoded terms any of which must occur; each of `prefixes` begins a further one."""
 
     terms: tuple[str, ...]
-    prefix: str = ""
+    prefixes: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.terms or self.prefix)
+        return bool(self.terms or self.prefixes)
 
     def fts5(self) -> str:
         """Return the FTS5 expression: quoted, so that no term can be an operator."""
         quoted = [f'"{term}"' for term in self.terms]
-        if self.prefix:
-            quoted.append(f'"{self.prefix}"*')
+        quoted += [f'"{prefix}"*' for prefix in self.prefixes]
         return " OR ".join(quoted)
 
     def fulltext(self) -> str:
         """Return MySQL's text: bare words, with `*` behind a prefix (boolean mode only)."""
-        return " ".join([*self.terms, *([f"{self.prefix}*"] if self.prefix else [])])
+        return " ".join([*self.terms, *(f"{prefix}*" for prefix in self.prefixes)])
 
 
 class FTS5Match(Func):
@@ -136,6 +135,18 @@ def document_counts(terms: Iterable[str], alias: str) -> dict[str, int]:
         count = f"SELECT COUNT(*) FROM {TERMS_TABLE} WHERE MATCH (terms) AGAINST (%s)"
         cursor.execute(" UNION ALL ".join([count] * len(terms)), terms)
         return dict(zip(terms, (row[0] for row in cursor.fetchall()), strict=True))
+
+
+def holds(prefix: str, alias: str) -> bool:
+    """Return whether the index holds any term that begins with `prefix`, say a scope's key."""
+    text = match_text(TermQuery((), (prefix,)), alias)
+    with connections[alias].cursor() as cursor:
+        if connections[alias].vendor == "sqlite":
+            cursor.execute(f"SELECT 1 FROM {FTS_TABLE} WHERE {FTS_TABLE} MATCH %s LIMIT 1", [text])
+        else:
+            condition = "MATCH (terms) AGAINST (%s IN BOOLEAN MODE)"
+            cursor.execute(f"SELECT 1 FROM {TERMS_TABLE} WHERE {condition} LIMIT 1", [text])
+        return cursor.fetchone() is not None
 
 
 class ContainsExact(Lookup):

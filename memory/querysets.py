@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
@@ -49,6 +49,11 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         """Return the memories of a scope that was looked up by agent and user."""
         return self.using(scope._state.db).filter(scope_id=scope.pk)
 
+    def of_scopes(self, scopes: Sequence[Scope]) -> Self:
+        """Return the memories of scopes, of one store, that were looked up by agent and user."""
+        alias = str(scopes[0]._state.db)
+        return self.using(alias).filter(scope_id__in=[scope.pk for scope in scopes])
+
     def live(self, now: datetime) -> Self:
         """Return what may be recalled: active and not expired."""
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), status="active")
@@ -70,23 +75,23 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
             found = found.filter(tags__contains_exact=f"\n{tag}\n")
         return found
 
-    def matching(self, scope: Scope, query: TermQuery) -> Self:
-        """Return memories of `scope` in which any term of `query` occurs, by full text."""
-        alias = str(scope._state.db)
+    def matching(self, scopes: Sequence[Scope], query: TermQuery) -> Self:
+        """Return memories of `scopes`, of one store, in which any term of `query` occurs."""
+        alias = str(scopes[0]._state.db)
         if not query:
             return self.using(alias).none()
-        text = match_text(query, alias)
-        return self.matching_text(alias, scope.pk, text, has_prefix=bool(query.prefix))
+        text, ids = match_text(query, alias), [scope.pk for scope in scopes]
+        return self.matching_text(alias, ids, text, has_prefix=bool(query.prefixes))
 
     def matching_text(
-        self, alias: str, scope_id: int, text: str, *, has_prefix: bool = False
+        self, alias: str, scope_ids: Sequence[int], text: str, *, has_prefix: bool = False
     ) -> Self:
-        """Return memories of a scope that match `text`, made by `match_text`.
+        """Return memories of scopes that match `text`, made by `match_text`.
 
         The scope is asked of the index row: with it asked of the memory, SQLite would
         walk the scope and look each memory up among the matches.
         """
-        found = self.using(alias).filter(indexed__scope_id=scope_id)
+        found = self.using(alias).filter(indexed__scope_id__in=scope_ids)
         return found.filter(matches(text, alias, has_prefix=has_prefix))
 
     def containing(self, literals: Iterable[str]) -> Self:

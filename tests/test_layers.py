@@ -8,13 +8,15 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = [
     ["agents"],
     ["memory.analyzer", "memory.words", "memory.fts", "memory.fields", "memory.databases",
-     "memory.files", "memory.llm", "memory.errors", "memory.prepared"],
+     "memory.files", "memory.llm", "memory.recall_log", "memory.errors", "memory.prepared"],
     ["memory.querysets", "memory.models", "memory.filters", "memory.drafts", "memory.ids",
-     "memory.indexing"],
+     "memory.indexing", "memory.ordering"],
     ["memory.retrieval"],
     ["memory.services"],
     ["memory.tools"],
-    ["memory.api", "memory.serializers", "memory.views", "memory.forms", "memory.urls",
+    ["memory.api", "memory.serializers", "memory.views", "memory.forms", "memory.diffs",
+     "memory.charts", "memory.urls", "memory.pages", "memory.mine", "memory.people",
+     "memory.setup", "memory.templatetags",
      "memory.mcp", "memory.tasks", "memory.management", "memory.admin", "memory.apps"],
     ["config"],
 ]  # fmt: skip

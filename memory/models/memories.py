@@ -8,11 +8,13 @@ from __future__ import annotations
 from django.db import models
 
 from agents.fields import ExactCharField, ExactTextField
+from memory import recall_log
 from memory.fields import ExactJSONField, MemoryIdField, TagsField, TermsField
 from memory.fts import ContainsExact
 from memory.querysets import MemoryQuerySet, MemoryTermsQuerySet, ScopeQuerySet
 
 ExactTextField.register_lookup(ContainsExact)
+TermsField.register_lookup(ContainsExact)
 
 
 class StoreState(models.TextChoices):
@@ -152,6 +154,8 @@ class Memory(models.Model):
     updated_at = models.DateTimeField()
     last_accessed_at = models.DateTimeField(null=True)
     access_count = models.PositiveIntegerField(default=0)
+    recall_log = ExactCharField(max_length=recall_log.MAX_CHARS, blank=True, default="")
+    """The days on which it was recalled, as `memory.recall_log` writes them."""
     version = models.PositiveIntegerField(default=1)
     external_id = ExactCharField(max_length=255, null=True)
     """The id under which an imported memory is known where it came from."""
@@ -162,6 +166,11 @@ class Memory(models.Model):
         verbose_name_plural = "memories"
         indexes = [
             models.Index(fields=["scope", "status", "created_at", "id"], name="memory_by_age"),
+            # a list of all but the trash, which no index that begins with the status can order
+            models.Index(fields=["scope", "created_at", "id"], name="memory_by_creation"),
+            models.Index(fields=["scope", "updated_at", "id"], name="memory_by_change"),
+            # covers the counts beside the types, and finds the rare ones
+            models.Index(fields=["scope", "type", "status", "created_at"], name="memory_by_type"),
             models.Index(fields=["scope", "name"], name="memory_by_name"),
             models.Index(fields=["scope", "due_at"], name="memory_by_due_time"),
             models.Index(fields=["expires_at"], name="memory_by_expiry"),

@@ -21,9 +21,10 @@ CHUNK = 200
 _RANGE = 5_000
 """Finding where a range of ids begins costs a look at all of an agent's, so ranges are wide."""
 _SHOWN_IDS = 5
-_OUTLINE = ("pk", "scope__user_id", "version", "updated_at", "access_count", "last_accessed_at")
+_RECALL_FIELDS = ("access_count", "last_accessed_at", "recall_log")
+_OUTLINE = ("pk", "scope__user_id", "version", "updated_at", *_RECALL_FIELDS)
 _VERSION = slice(1, 4)
-_RECALLS = slice(4, 6)
+_RECALLS = slice(4, 7)
 _FIELDS = tuple(each.attname for each in Memory._meta.concrete_fields if each.name != "scope")
 _REVISION_FIELDS = tuple(
     each.attname for each in MemoryRevision._meta.concrete_fields if not each.primary_key
@@ -150,10 +151,8 @@ def _compare(copy: Copy, here: Outlines, there: Outlines, *, thorough: bool) -> 
     for pk in sorted((there.keys() - here.keys()) | changed):
         changes.gone[there[pk][1]].append(pk)
     for pk in sorted(recalled):
-        _, _, _, _, access_count, last_accessed_at = here[pk]
-        changes.recalled.append(
-            Memory(pk=pk, access_count=access_count, last_accessed_at=last_accessed_at)
-        )
+        recalls = dict(zip(_RECALL_FIELDS, here[pk][_RECALLS], strict=True))
+        changes.recalled.append(Memory(pk=pk, **recalls))
     return changes
 
 
@@ -182,9 +181,7 @@ def _apply(target: Agent, run: Run, changes: _Changes) -> None:
             writing.insert(scopes[user_id], analyzed)
         for revisions in writing.batches(changes.revisions, lambda row: len(str(row.state))):
             MemoryRevision.objects.using(alias).bulk_create(revisions)
-        Memory.objects.using(alias).bulk_update(
-            changes.recalled, ["access_count", "last_accessed_at"], batch_size=100
-        )
+        Memory.objects.using(alias).bulk_update(changes.recalled, _RECALL_FIELDS, batch_size=100)
 
 
 @writing.retried

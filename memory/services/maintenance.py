@@ -157,7 +157,7 @@ def _rows_differ(scope: Scope, memories: list[Memory]) -> Iterator[Fault]:
     query = fts.TermQuery(tuple(dict.fromkeys(words.values())))
     ids = list(words)
     found = set(
-        Memory.objects.matching(scope, query).filter(pk__in=ids).values_list("pk", flat=True)
+        Memory.objects.matching([scope], query).filter(pk__in=ids).values_list("pk", flat=True)
     )
     for memory_id in words.keys() - found:
         yield Fault(scope.user_id, memory_id, "The full-text index does not find it.")

@@ -16,12 +16,14 @@ from typing import Any
 from django.db.models import F, Q
 
 from agents.models import Agent
+from memory import recall_log
 from memory.drafts import MemoryDraft, parse_changes
 from memory.errors import InvalidMemory
 from memory.filters import MemoryFilter
 from memory.ids import MAX_ID, next_ids
 from memory.indexing import Analysis, analyze
 from memory.models import Memory, MemoryRevision, Scope, Status, StoreState
+from memory.querysets import MemoryQuerySet
 from memory.services import writing
 from memory.services.writing import Actor, locked_scope, retried
 
@@ -90,13 +92,10 @@ def list_page(
     Raises InvalidMemory for a cursor that is none of ours.
     """
     memories = (wanted or MemoryFilter()).listed(Memory.objects.in_scope(agent, user_id))
-    if cursor:
-        created_at, memory_id = _read_cursor(cursor)
-        older = Q(created_at=created_at, id__lt=memory_id)
-        memories = memories.filter(Q(created_at__lt=created_at) | older)
+    memories = before(memories, read_cursor(cursor) if cursor else None)
     limit = max(1, min(limit, MAX_PAGE))
     rows = list(memories.newest_first()[: limit + 1])
-    return Page(rows[:limit], _cursor(rows[limit - 1]) if len(rows) > limit else "")
+    return Page(rows[:limit], make_cursor(rows[limit - 1]) if len(rows) > limit else "")
 
 
 @retried
@@ -212,15 +211,26 @@ def restore(agent: Agent, user_id: str, memory_id: int, *, actor: Actor, now: da
     """
     with locked_scope(agent, user_id) as scope:
         memory = writing.find(scope, memory_id, agent=agent)
-        if memory.status == Status.TRASHED:
-            before = memory.revisions.order_by("-version").first()
-            values: dict[str, Any] = {"status": before.state["status"] if before else Status.ACTIVE}
-            if memory.expires_at and memory.expires_at <= now:
-                values["expires_at"] = None
-            writing.change(
-                scope, [memory], lambda _: values, actor=actor, reason="restore", now=now
-            )
+        writing.change(
+            scope,
+            [memory],
+            lambda each: restored(each, now),
+            actor=actor,
+            reason="restore",
+            now=now,
+        )
     return memory
+
+
+def restored(memory: Memory, now: datetime) -> dict[str, Any]:
+    """Return what taking a memory out of the trash changes: nothing where it is not there."""
+    if memory.status != Status.TRASHED:
+        return {}
+    before = max(memory.revisions.all(), key=lambda each: each.version, default=None)
+    values: dict[str, Any] = {"status": before.state["status"] if before else Status.ACTIVE}
+    if memory.expires_at and memory.expires_at <= now:
+        values["expires_at"] = None
+    return values
 
 
 @retried
@@ -250,7 +260,11 @@ def touch(agent: Agent, user_id: str, memory_ids: Sequence[int], *, now: datetim
         Memory.objects.of_scope(scope)
         .kept()
         .filter(pk__in=[each for each in memory_ids if 0 < each <= MAX_ID])
-        .update(access_count=F("access_count") + 1, last_accessed_at=now)
+        .update(
+            access_count=F("access_count") + 1,
+            last_accessed_at=now,
+            recall_log=recall_log.noted(now),
+        )
     )
 
 
@@ -303,12 +317,23 @@ def _trash(scope: Scope, memories: Any, *, actor: Actor, reason: str, now: datet
     return writing.change(scope, memories, lambda _: values, actor=actor, reason=reason, now=now)
 
 
-def _cursor(memory: Memory) -> str:
+def make_cursor(memory: Memory) -> str:
+    """Return where a list goes on after `memory`."""
     text = f"{memory.created_at.isoformat()}|{memory.pk}"
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def _read_cursor(cursor: str) -> tuple[datetime, int]:
+def before(memories: MemoryQuerySet, place: tuple[datetime, int] | None) -> MemoryQuerySet:
+    """Return those of `memories` that come after a place in a list that is newest first."""
+    if place is None:
+        return memories
+    created_at, memory_id = place
+    older = Q(created_at=created_at, id__lt=memory_id)
+    return memories.filter(Q(created_at__lt=created_at) | older)
+
+
+def read_cursor(cursor: str) -> tuple[datetime, int]:
+    """Return the place that `make_cursor` wrote. Raises InvalidMemory for anything else."""
     try:
         text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
         created_at, _, memory_id = text.partition("|")

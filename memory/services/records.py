@@ -6,9 +6,10 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
+from memory import recall_log
 from memory.drafts import (
     DRAFT_FIELDS,
     MemoryDraft,
@@ -24,7 +25,7 @@ from memory.models import ActorKind, Memory
 
 _TIMES = ("created_at", "updated_at", "last_accessed_at")
 _COUNTS = ("version", "access_count")
-_OWN_FIELDS = frozenset({"id", "user_id", "revisions", "external_id", *_TIMES, *_COUNTS})
+_OWN_FIELDS = frozenset({"id", "user_id", "revisions", "external_id", "recalls", *_TIMES, *_COUNTS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Line:
     external_id: str | None
     times: Mapping[str, datetime | None]
     counts: Mapping[str, int]
+    recall_log: str
     revisions: tuple[Mapping[str, Any], ...]
 
     @property
@@ -55,6 +57,8 @@ def to_record(memory: Memory) -> dict[str, Any]:
         record[name] = value.isoformat() if isinstance(value, datetime) else value
     if memory.external_id is not None:
         record["external_id"] = memory.external_id
+    days = recall_log.days_of(memory.recall_log)
+    record["recalls"] = {day.isoformat(): count for day, count in days.items()}
     record["revisions"] = [
         {
             "version": revision.version,
@@ -99,6 +103,7 @@ def parse_line(number: int, line: bytes, user_id: str | None) -> Line:
         external_id=external_id,
         times={name: _field(record, name, parse_time) for name in _TIMES},
         counts={name: _field(record, name, _count) for name in _COUNTS if name in record},
+        recall_log=_field(record, "recalls", _recall_log),
         revisions=_revisions(record),
     )
 
@@ -148,6 +153,17 @@ def _count(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**31:
         raise ValueError("This must be a whole number.")
     return value
+
+
+def _recall_log(value: Any) -> str:
+    problem = "This must be an object of days such as 2026-11-30 with their counts."
+    if not isinstance(value, dict | None):
+        raise ValueError(problem)
+    try:
+        days = {date.fromisoformat(day): _count(count) for day, count in (value or {}).items()}
+    except ValueError as error:
+        raise ValueError(problem) from error
+    return recall_log.log_of(days)
 
 
 def _list(value: Any) -> list[Any]:

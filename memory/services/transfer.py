@@ -159,5 +159,6 @@ def _memory(memory_id: int, line: Line, *, now: datetime) -> Memory:
     memory.updated_at = line.times["updated_at"] or memory.created_at
     memory.last_accessed_at = line.times["last_accessed_at"]
     memory.version = max(line.counts.get("version", 1), 1)
+    memory.recall_log = line.recall_log
     memory.access_count = line.counts.get("access_count", 0)
     return memory

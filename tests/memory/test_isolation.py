@@ -252,9 +252,13 @@ def test_terms_of_one_scope_match_nothing_of_another(agent, remember):
     ming, bob = (Scope.objects.of_user(agent, user_id).get() for user_id in ("ming", "bob"))
     terms = [encode_term(term, scope_key(ming.pk)) for term in document_terms("kumquat 支付")]
 
-    for query in (TermQuery(tuple(terms)), TermQuery((), scope_key(ming.pk)), TermQuery(("kum",))):
-        assert not Memory.objects.matching(bob, query).exists()
-    assert Memory.objects.matching(ming, TermQuery(tuple(terms))).count() == 1
+    for query in (
+        TermQuery(tuple(terms)),
+        TermQuery((), (scope_key(ming.pk),)),
+        TermQuery(("kum",)),
+    ):
+        assert not Memory.objects.matching([bob], query).exists()
+    assert Memory.objects.matching([ming], TermQuery(tuple(terms))).count() == 1
 
 
 def test_scopes_whose_numbers_begin_alike_do_not_match(agent, remember):

@@ -15,7 +15,7 @@ from memory.drafts import parse_draft
 from memory.filters import MemoryFilter
 from memory.fts import TermQuery
 from memory.models import Memory, Scope
-from memory.retrieval import bm25f, lexical
+from memory.retrieval import bm25f, candidates
 from memory.retrieval.lexical import SearchRequest, search
 from memory.services import memories
 from memory.services.writing import SYSTEM
@@ -487,13 +487,71 @@ def test_a_finished_word_is_not_a_beginning(agent, remember, names_found):
     assert names_found(agent, "ming", "kumq ", as_you_type=True) == []
 
 
+# --- typing into very many -------------------------------------------------------------
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Let every scope count as one of very many memories."""
+    monkeypatch.setattr(candidates, "LARGE", 0)
+    monkeypatch.setattr(candidates, "WALKED", 8)
+    monkeypatch.setattr(candidates, "SAMPLED", 4)
+    monkeypatch.setattr(candidates, "OFTEN", 2)
+
+
+@pytest.mark.parametrize(
+    "query", ["kum", "kumquat", "kumquat with", "榴", "榴莲", "depl", "3", "w"]
+)
+def test_typing_finds_the_same_among_very_many(both, remember, now, monkeypatch, query):
+    for agent in both:
+        fill(agent, remember, now)
+    usual = ask(both[0], "ming", query, now, limit=50, as_you_type=True)
+    monkeypatch.setattr(candidates, "LARGE", 0)
+
+    results = [ask(agent, "ming", query, now, limit=50, as_you_type=True) for agent in both]
+
+    assert same(results) == same([usual, results[0]])
+
+
+def test_a_common_beginning_is_sought_among_the_newest(both, large, remember, now):
+    for agent in both:
+        fill(agent, remember, now)
+
+    results = [ask(agent, "ming", "dep", now, limit=50, as_you_type=True) for agent in both]
+
+    weeks = {int(name.split()[3]) for name, _, _ in same(results)}
+    assert weeks == set(range(12, 20))
+    assert all(result.truncated for result in results)
+
+
+def test_beside_a_common_word_a_rare_one_is_found_however_old(both, large, cap, remember, now):
+    for agent in both:
+        fill(agent, remember, now)
+
+    for query in ("deploy kumquat", "deploy kumq"):
+        results = [ask(agent, "ming", query, now, limit=50, as_you_type=True) for agent in both]
+        names = [name for name, _, _ in same(results)]
+        assert all("kumquat" in name for name in names[:2])
+        assert len(names) > 2
+
+
+def test_a_common_word_that_only_the_old_hold_is_found(both, large, cap, remember, now):
+    for agent in both:
+        for week in range(20):
+            remember(agent, "ming", "tea" if week > 9 else "plum jam", now=later(week))
+
+    results = [ask(agent, "ming", "plum ", now, limit=50, as_you_type=True) for agent in both]
+
+    assert all(len(result.hits) >= 5 for result in results)
+
+
 # --- too many candidates ---------------------------------------------------------------
 
 
 @pytest.fixture
 def cap(monkeypatch):
     """Let a search rank no more than five memories."""
-    monkeypatch.setattr(lexical, "MAX_CANDIDATES", 5)
+    monkeypatch.setattr(candidates, "MAX_CANDIDATES", 5)
     return 5
 
 
@@ -734,13 +792,13 @@ def test_the_full_text_index_finds_the_candidates(crowd, now):
         key = scope_key(scope.pk)
         for query in ("deploy", "支付 deploy Friday", "kumquat"):
             terms = tuple(encode_term(term, key) for term in query_terms(query))
-            for condition in (TermQuery(terms), TermQuery(terms, encode_term("dep", key))):
+            for condition in (TermQuery(terms), TermQuery(terms, (encode_term("dep", key),))):
                 for wanted in (
                     MemoryFilter(),
                     MemoryFilter(types=("user",), tags=("bills",), min_importance=0.1),
                     MemoryFilter(created_after=now - timedelta(days=1), statuses=("active",)),
                 ):
-                    found = wanted.recalled(Memory.objects.matching(scope, condition), now)
+                    found = wanted.recalled(Memory.objects.matching([scope], condition), now)
                     columns = found.values_list("id", "created_at", "indexed__terms")
                     ids = found.order_by("-id").values_list("id", flat=True)
                     plans += [fts.explain(columns[:2_001]), fts.explain(ids[:2_000])]

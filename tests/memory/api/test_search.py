@@ -129,7 +129,7 @@ def test_a_search_for_meaning_says_that_it_went_by_words(api, mode):
 
 
 def test_a_search_that_could_not_rank_all_says_so(agent, api, monkeypatch):
-    monkeypatch.setattr("memory.retrieval.lexical.MAX_CANDIDATES", 3)
+    monkeypatch.setattr("memory.retrieval.candidates.MAX_CANDIDATES", 3)
     for number in range(6):
         api.save("ming", f"kumquat {number}")
 

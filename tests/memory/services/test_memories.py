@@ -16,6 +16,7 @@ from memory.drafts import DRAFT_FIELDS, parse_draft
 from memory.errors import InvalidMemory, StoreNotOpen, UnknownMemory, VersionConflict
 from memory.filters import MemoryFilter
 from memory.models import ActorKind, Memory, MemoryRevision, Scope
+from memory.recall_log import log_of
 from memory.retrieval.lexical import SearchRequest, search
 from memory.services import memories
 from memory.services.erasure import erase_agent, erase_scope
@@ -452,7 +453,11 @@ def test_touching_counts_and_changes_nothing_else(agent, remember):
     assert memories.touch(agent, "ming", [], now=LATER) == 0
     assert memories.touch(agent, "bob", [memory.pk], now=LATER) == 0
 
-    used = {"access_count": 2, "last_accessed_at": LATER + timedelta(hours=1)}
+    used = {
+        "access_count": 2,
+        "last_accessed_at": LATER + timedelta(hours=1),
+        "recall_log": log_of({LATER.date(): 2}),
+    }
     assert rows_of(agent, memory) == [[{**before, **used}], *other_rows]
 
 

@@ -125,7 +125,7 @@ def test_exported_line_holds_every_field_as_json(agent):
 
     assert set(line) == {
         "id", "user_id", *DRAFT_FIELDS, "created_at", "updated_at", "last_accessed_at",
-        "version", "access_count", "revisions",
+        "version", "access_count", "recalls", "revisions",
     }  # fmt: skip
     assert (line["version"], line["access_count"]) == (3, 1)
     assert line["metadata"] == {"a": 2**200}
