@@ -12,7 +12,16 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from agents.auth import issue_key
-from agents.models import Agent, AgentNotErased, ApiKey, Identity, Membership, MemoryConfig, Team
+from agents.models import (
+    Agent,
+    AgentNotErased,
+    ApiKey,
+    AuditEntry,
+    Identity,
+    Membership,
+    MemoryConfig,
+    Team,
+)
 
 
 class MemoryConfigForm(forms.ModelForm):
@@ -100,3 +109,23 @@ class TeamAdmin(admin.ModelAdmin):
     list_display = ["name"]
     search_fields = ["name"]
     inlines = [MembershipInline]
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(admin.ModelAdmin):
+    """A record that whoever it is about can rely on: nobody adds, changes or deletes it here."""
+
+    list_display = [
+        "created_at", "action", "actor_name", "subject_name", "agent_name", "user_id", "count",
+    ]  # fmt: skip
+    list_filter = ["action"]
+    search_fields = ["actor_name", "subject_name", "user_id"]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: AuditEntry | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: AuditEntry | None = None) -> bool:
+        return False

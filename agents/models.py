@@ -204,6 +204,55 @@ class Identity(models.Model):
             raise ValidationError(_("This account has this identity already."), "unique")
 
 
+class Pause(models.Model):
+    """A user who does not want to be remembered by an agent for now.
+
+    The agent then neither recalls nor saves for that user; what it remembers stays.
+    """
+
+    agent = models.ForeignKey(Agent, models.CASCADE, related_name="pauses")
+    user_id = ExactCharField(max_length=255, validators=[validate_user_id])
+    since = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["agent", "user_id"], name="pause_once")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} of {self.agent_id}"
+
+
+class Theme(models.TextChoices):
+    """Light, dark, or as the system has it."""
+
+    AUTO = "auto", _("as the system")
+    LIGHT = "light", _("light")
+    DARK = "dark", _("dark")
+
+
+class Profile(models.Model):
+    """How an account wants to see the pages; blank leaves it to cookie and header."""
+
+    account = models.OneToOneField(
+        settings.AUTH_USER_MODEL,
+        models.CASCADE,
+        related_name="profile",
+        verbose_name=_("account"),
+    )
+    language = models.CharField(
+        _("language"), max_length=10, choices=settings.LANGUAGES, blank=True
+    )
+    time_zone = models.CharField(_("time zone"), max_length=64, blank=True)
+    theme = models.CharField(_("theme"), max_length=5, choices=Theme, default=Theme.AUTO)
+    has_shortcuts = models.BooleanField(_("single-key shortcuts"), default=True)
+
+    class Meta:
+        verbose_name = _("profile")
+        verbose_name_plural = _("profiles")
+
+    def __str__(self) -> str:
+        return str(self.account)
+
+
 class Team(models.Model):
     """People who share memories."""
 
@@ -235,3 +284,57 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.account} in {self.team}"
+
+
+class AuditAction(models.TextChoices):
+    """What somebody did with memories that are another's."""
+
+    CONTENT_READ = "content_read", _("memories read")
+
+
+class AuditEntry(models.Model):
+    """Who did what with whose memories, and why; never what they say.
+
+    Accounts and agents go, the entry stays: so their names are kept as text. `subject` is
+    the account whose `user_id` it was; none for a user_id that no account had.
+    """
+
+    action = models.CharField(_("action"), max_length=20, choices=AuditAction)
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        related_name="+",
+        verbose_name=_("by account"),
+    )
+    actor_name = models.CharField(_("by"), max_length=150)
+    subject = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        related_name="+",
+        verbose_name=_("about account"),
+    )
+    subject_name = models.CharField(_("about"), max_length=150, blank=True)
+    agent = models.ForeignKey(
+        Agent, models.SET_NULL, null=True, related_name="+", verbose_name=_("agent")
+    )
+    agent_name = models.CharField(_("name of the agent"), max_length=200)
+    user_id = ExactCharField(_("user ID"), max_length=255)
+    reason = models.CharField(_("reason"), max_length=500)
+    count = models.PositiveIntegerField(_("memories shown"), default=0)
+    created_at = models.DateTimeField(_("created"))
+
+    class Meta:
+        verbose_name = _("audit entry")
+        verbose_name_plural = _("audit entries")
+        ordering = ["-created_at", "-id"]
+        indexes = [
+            models.Index(fields=["subject", "created_at"], name="audit_by_subject"),
+            models.Index(fields=["user_id", "created_at"], name="audit_by_user"),
+            models.Index(fields=["created_at"], name="audit_by_time"),
+        ]
+        permissions = [("view_content", "Can read what agents remember of others")]
+
+    def __str__(self) -> str:
+        return f"{self.action}: {self.actor_name}, {self.user_id} of {self.agent_name}"

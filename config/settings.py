@@ -60,6 +60,11 @@ def _number(name: str, default: int, least: int) -> int:
     return int(value)
 
 
+def gettext_noop(message: str) -> str:
+    """Mark a text for translation; Django's own would read the settings, not yet there."""
+    return message
+
+
 SECRET_KEY = _secret_key()
 DEBUG = _switch("DEBUG")
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
@@ -76,20 +81,34 @@ INSTALLED_APPS = [
     "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
+    "django_htmx",
+    "template_partials",
+    "csp",
     "agents",
     "memory",
+    # after ours, whose templates come first
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
 ]
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "agents.preferences.PreferencesMiddleware",
+    "agents.first_run.FirstRunMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "agents.sessions.ExpiredSessionMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "memory.views.faults.StoreMiddleware",
 ]
 
 ROOT_URLCONF = "config.urls"
@@ -105,6 +124,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "agents.preferences.appearance",
             ]
         },
     }
@@ -124,7 +144,7 @@ SQLITE_OPTIONS = {
         "PRAGMA secure_delete=ON;"
     ),
 }
-_MYSQL_DRIVER = (
+_MYSQL_DRIVER = gettext_noop(
     "The MySQL driver is missing; install its headers (apt install default-libmysqlclient-dev "
     "pkg-config gcc python3-dev) and start ./run again."
 )
@@ -178,7 +198,9 @@ else:
             "CONN_MAX_AGE": None,
         }
     }
-MYSQL_OBSTACLE = "MySQL is not configured; set MYSQL_URL=mysql://user:password@host:3306/database."
+MYSQL_OBSTACLE = gettext_noop(
+    "MySQL is not configured; set MYSQL_URL=mysql://user:password@host:3306/database."
+)
 """Why agents cannot use MySQL, where they cannot."""
 if mysql_url := env.str("MYSQL_URL", ""):
     if not mysql_url.startswith("mysql:"):
@@ -205,17 +227,57 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+AUTHENTICATION_BACKENDS = [
+    "django.contrib.auth.backends.ModelBackend",
+    "allauth.account.auth_backends.AuthenticationBackend",
+]
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "home"
+SIGNUP_OPEN = _switch("SIGNUP_OPEN")
+"""Whether anybody may make an account; closed by default."""
+ACCOUNT_ADAPTER = "agents.accounts.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
+ACCOUNT_SESSION_REMEMBER = True
+ALLAUTH_TRUSTED_PROXY_COUNT = _number("TRUSTED_PROXY_COUNT", 0, least=0)
+"""So many proxies in front of us add to X-Forwarded-For; the rest of it anybody can write."""
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_TOTP_ISSUER = "Hippo"
+
+# --- what a page may load and do -------------------------------------------------------
+
+CSRF_FAILURE_VIEW = "memory.api.errors.handle_csrf_failure"
 X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'none'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "font-src": ["'self'"],
+        "connect-src": ["'self'"],
+        "form-action": ["'self'"],
+        "base-uri": ["'none'"],
+        "frame-ancestors": ["'none'"],
+    }
+}
 
 LANGUAGE_CODE = env.str("LANGUAGE_CODE", "zh-hans")
 LANGUAGES = [("zh-hans", _("Simplified Chinese")), ("en", _("English"))]
 if LANGUAGE_CODE not in dict(LANGUAGES):
     raise ImproperlyConfigured("LANGUAGE_CODE must be zh-hans or en.")
+FORMAT_MODULE_PATH = "config.formats"
 LOCALE_PATHS = [BASE_DIR / "locale"]
 TIME_ZONE = env.str("TIME_ZONE", "UTC")
 if TIME_ZONE not in zoneinfo.available_timezones():
     raise ImproperlyConfigured(f"TIME_ZONE must be a name such as Asia/Shanghai, not {TIME_ZONE}.")
 USE_TZ = True
+
+# more memories may be ticked than forms usually have fields
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 10_000
 
 # --- static files ----------------------------------------------------------------------
 

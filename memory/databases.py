@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import fcntl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from django.core.management import call_command
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.migrations.executor import MigrationExecutor
 from django.db.utils import ConnectionHandler, DatabaseError
+from django.utils.translation import gettext_noop
 
 from agents.models import Agent, Backend, MemoryConfig
 from memory.errors import BackendUnavailable, UnscopedQuery
@@ -29,6 +30,10 @@ MYSQL_ALIAS = "mysql"
 CONTROL_PLANE_MODELS = frozenset({"nodelease", "job", "formerstore"})
 """Models of this app that live in `default` only."""
 
+MYSQL_SILENT = gettext_noop("MySQL does not answer: %s. Check MYSQL_URL and that the server runs.")
+_MYSQL_TOO_OLD = gettext_noop(
+    "%(name)s %(found)s is too old; %(name)s %(least)s or later is needed."
+)
 _MADE = "The store beside this file was made; it should not be missing.\n"
 _register_lock = threading.Lock()
 _ready: set[str] = set()
@@ -125,25 +130,26 @@ def mysql_alias() -> str:
     raise BackendUnavailable(settings.MYSQL_OBSTACLE)
 
 
-def mysql_obstacle() -> str | None:
+def mysql_obstacle(translate: Callable[[str], str] = str) -> str | None:
     """Return why MySQL cannot be offered, in words for the operator; None where it can.
 
-    Connects once.
+    Connects once. English, unless `translate` says otherwise.
     """
     try:
         connection = connections[mysql_alias()]
         connection.ensure_connection()
     except BackendUnavailable as error:
-        return str(error)
+        return translate(str(error))
     except DatabaseError as error:
-        return f"MySQL does not answer: {error}. Check MYSQL_URL and that the server runs."
+        return translate(MYSQL_SILENT) % error
     version, needed = connection.mysql_version, (8, 0, 17)  # type: ignore[attr-defined]
     name = "MySQL"
     if connection.mysql_is_mariadb:  # type: ignore[attr-defined]
         name, needed = "MariaDB", (10, 11, 0)
     if version < needed:
         found, least = (".".join(map(str, each)) for each in (version, needed))
-        return f"{name} {found} is too old; {name} {least} or later is needed."
+        words = {"name": name, "found": found, "least": least}
+        return translate(_MYSQL_TOO_OLD) % words
     return None
 
 

@@ -11,7 +11,6 @@ from django.core.exceptions import ValidationError as DjangoValidationError
 from django.db import OperationalError
 from django.http import Http404, HttpRequest, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
-from django.views.defaults import bad_request, page_not_found, permission_denied, server_error
 from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
@@ -19,6 +18,7 @@ from rest_framework.views import set_rollback
 from agents.endpoint import ErrorAnswer
 from agents.models import AgentNotErased
 from memory import errors
+from memory.views import faults
 
 logger = logging.getLogger(__name__)
 
@@ -121,7 +121,7 @@ def unknown_address(request: HttpRequest) -> JsonResponse:
 def handle_400(request: HttpRequest, exception: Exception) -> Any:
     """Answer a request that Django itself refuses."""
     if not _is_api(request):
-        return bad_request(request, exception)
+        return faults.show_400(request, exception)
     if isinstance(exception, DisallowedHost):
         message = "Hippo does not answer to this host name; the operator adds it to ALLOWED_HOSTS."
         return _page(400, "unknown_host", message)
@@ -131,20 +131,32 @@ def handle_400(request: HttpRequest, exception: Exception) -> Any:
 def handle_403(request: HttpRequest, exception: Exception) -> Any:
     """Answer what is not allowed."""
     if not _is_api(request):
-        return permission_denied(request, exception)
+        return faults.show(request, 403)
     return _page(403, "forbidden", "This is not allowed.")
 
 
 def handle_404(request: HttpRequest, exception: Exception) -> Any:
     """Answer an unknown address."""
-    return unknown_address(request) if _is_api(request) else page_not_found(request, exception)
+    return unknown_address(request) if _is_api(request) else faults.show(request, 404)
+
+
+def handle_429(request: HttpRequest) -> Any:
+    """Answer who tries to log in, or the like, too often; only people can."""
+    return faults.show(request, 429)
 
 
 def handle_500(request: HttpRequest) -> Any:
     """Answer where the fault is ours."""
     if not _is_api(request):
-        return server_error(request)
+        return faults.show_500(request)
     return _page(500, "internal", "Hippo has a fault here; the server's log says more.")
+
+
+def handle_csrf_failure(request: HttpRequest, reason: str = "") -> Any:
+    """Answer a form without a valid token."""
+    if not _is_api(request):
+        return faults.show(request, 403, "403_csrf.html")
+    return _page(403, "forbidden", f"The request has no valid CSRF token: {reason}")
 
 
 def _is_api(request: HttpRequest) -> bool:

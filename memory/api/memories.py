@@ -107,8 +107,8 @@ class MemoriesView(MemoriesBase):
     )  # fmt: skip
     def post(self, request: Request, agent: str, query: Any, body: dict[str, Any]) -> Response:
         """Save a memory; it is found from the moment of the answer on."""
-        require_on(self.agent)
         user_id, now = body["user_id"], timezone.now()
+        require_on(self.agent, user_id)
         prepared = memories.prepare([body["draft"]], now=now)
 
         def write() -> Memory:
@@ -143,8 +143,8 @@ class BatchView(MemoriesBase):
     )  # fmt: skip
     def post(self, request: Request, agent: str, query: Any, body: dict[str, Any]) -> Response:
         """Save all memories that are valid, in one transaction; say of the others why not."""
-        require_on(self.agent)
         user_id, now = body["user_id"], timezone.now()
+        require_on(self.agent, user_id)
         drafts: dict[int, MemoryDraft] = {}
         results: list[dict[str, Any]] = []
         for index, data in enumerate(body["memories"]):

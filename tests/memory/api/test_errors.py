@@ -35,8 +35,8 @@ def test_unknown_addresses_answer_in_the_same_shape(local):
         assert "end in a slash" in error_of(slashless, 404, "not_found")["message"]
 
 
-def test_addresses_outside_of_the_api_answer_as_pages(client, db):
-    response = client.get("/nothing/here/")
+def test_addresses_outside_of_the_api_answer_as_pages(admin_client):
+    response = admin_client.get("/nothing/here/")
 
     assert response.status_code == 404
     assert response.headers["Content-Type"].startswith("text/html")

@@ -1,0 +1,123 @@
+"""Forms of the account and of the first run."""
+
+from __future__ import annotations
+
+import zoneinfo
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib.auth import get_user_model, password_validation
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy as _
+
+from agents.models import Backend, Profile, validate_agent_name
+
+
+def time_zone_choices() -> list[tuple[str, str]]:
+    """Return the time zones people live in, by name."""
+    names = sorted(name for name in zoneinfo.available_timezones() if "/" in name)
+    kept = [name for name in names if not name.startswith(("Etc/", "SystemV/", "US/", "posix/"))]
+    return [("UTC", "UTC"), *((name, name.replace("_", " ")) for name in kept)]
+
+
+class ProfileForm(forms.ModelForm):
+    """How somebody wants to see the pages."""
+
+    time_zone = forms.ChoiceField(label=_("Time zone"), required=False)
+
+    class Meta:
+        model = Profile
+        fields = ["language", "time_zone", "theme", "has_shortcuts"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        by_server = (_("as the server: %s") % settings.TIME_ZONE).replace("_", " ")
+        self.fields["time_zone"].choices = [("", by_server), *time_zone_choices()]  # type: ignore[attr-defined]
+        self.fields["language"].choices = [  # type: ignore[attr-defined]
+            ("", _("as the browser asks for")),
+            *settings.LANGUAGES,
+        ]
+
+
+class OperatorForm(forms.Form):
+    """The first account: it operates everything."""
+
+    username = forms.CharField(
+        label=_("User name"),
+        max_length=150,
+        help_text=_("Agents that send it as user_id remember things about you."),
+    )
+    password = forms.CharField(
+        label=_("Password"),
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text=_("At least eight characters; not only digits, and not a common one."),
+    )
+    again = forms.CharField(
+        label=_("Password again"),
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+    language = forms.ChoiceField(label=_("Language"), choices=settings.LANGUAGES)
+    time_zone = forms.ChoiceField(label=_("Time zone"))
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["time_zone"].choices = time_zone_choices()  # type: ignore[attr-defined]
+        self.fields["username"].widget.attrs["autocomplete"] = "username"
+
+    @staticmethod
+    def guess(*, language: str | None) -> dict[str, Any]:
+        """Return what is filled in beforehand: the page's language, the server's time zone."""
+        zones = dict(time_zone_choices())
+        zone = settings.TIME_ZONE if settings.TIME_ZONE in zones else "UTC"
+        return {"language": language, "time_zone": zone}
+
+    def account(self) -> dict[str, str]:
+        """Return what the account is made of."""
+        names = ("username", "password", "language", "time_zone")
+        return {name: self.cleaned_data[name] for name in names}
+
+    def clean_username(self) -> str:
+        """Return a name that can be a user name."""
+        name: str = self.cleaned_data["username"]
+        get_user_model()._meta.get_field("username").run_validators(name)
+        return name
+
+    def clean(self) -> dict[str, Any]:
+        """Return the values, if the password is good enough and was typed twice."""
+        value = self.cleaned_data
+        password = value.get("password", "")
+        if password and value.get("again", password) != password:
+            self.add_error("again", _("The two passwords differ."))
+        elif password:
+            account = get_user_model()(username=value.get("username", ""))
+            try:
+                password_validation.validate_password(password, account)
+            except ValidationError as error:
+                self.add_error("password", error)
+        return value
+
+
+class BackendForm(forms.Form):
+    """Where the first agent keeps its memories."""
+
+    backend = forms.ChoiceField(label=_("Backend"), choices=Backend)
+
+
+class FirstAgentForm(BackendForm):
+    """The first agent: a name is enough."""
+
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=100,
+        validators=[validate_agent_name],
+        help_text=_("Letters, digits, '-', '_' and '.' of any script; it is part of addresses."),
+    )
+    language = forms.ChoiceField(
+        label=_("Language"),
+        choices=settings.LANGUAGES,
+        help_text=_("In which the agent is told about its memory."),
+    )
+    field_order = ("name", "language", "backend")

@@ -1,0 +1,1 @@
+"""The pages about memories, for those whom they are about."""
