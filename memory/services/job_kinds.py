@@ -12,7 +12,7 @@ from django.utils import timezone
 from agents.models import Agent
 from memory.errors import HippoError
 from memory.models import Job
-from memory.services import jobs, moving, upkeep
+from memory.services import bulk, jobs, moving, receipts, upkeep
 from memory.services.jobs import JobCancelled, JobLost, Run
 
 logger = logging.getLogger(__name__)
@@ -30,6 +30,8 @@ KINDS: dict[str, Work] = {
     "optimize_indexes": upkeep.optimize_indexes,
     "reindex": upkeep.reindex,
     "move": moving.move,
+    "erase_user": receipts.erase_user,
+    "bulk": bulk.work,
 }
 WITHOUT_PAYLOAD = ("expire", "purge_trash", "optimize_indexes")
 """The kinds that need not be told anything: they see to every agent."""

@@ -92,6 +92,11 @@ def progress(job: Job) -> str:
     return str(job.done) if job.total is None else f"{job.done}/{job.total}"
 
 
+def has_ended(job: Job) -> bool:
+    """Return whether nothing more comes of a job."""
+    return job.state not in _ACTIVE
+
+
 class Run:
     """One worker's hold on a job: what it reports, and whether it may go on."""
 

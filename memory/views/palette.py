@@ -1,0 +1,70 @@
+"""Going anywhere by a few letters: memories, agents, pages."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET
+
+from agents.preferences import PageRequest
+from memory.filters import MemoryFilter
+from memory.services import library
+
+_MEMORIES = 8
+
+
+class Place(NamedTuple):
+    """Where one can go."""
+
+    label: str
+    address: str
+    icon: str
+
+
+@login_required
+@require_GET
+def palette(request: PageRequest) -> HttpResponse:
+    """Show what a few letters lead to, grouped; everything there is to do without any."""
+    query = request.GET.get("q", "").strip()[:500]
+    shelves, _unreachable = library.reachable_shelves(request.user)
+    wanted = query.casefold()
+    agents = {
+        shelf.agent.name: Place(
+            str(shelf.agent), f"{reverse('home')}?{urlencode({'agent': shelf.agent.name})}", "robot"
+        )
+        for shelf in shelves
+        if wanted in f"{shelf.agent} {shelf.agent.name}".casefold()
+    }
+    found = library.seek(shelves, query, MemoryFilter(), limit=_MEMORIES, now=timezone.now())
+    context = {
+        "q": query,
+        "entries": found.entries if query else [],
+        "agents": [agents[name] for name in sorted(agents)][:_MEMORIES],
+        "places": [place for place in _places(request) if wanted in place.label.casefold()],
+    }
+    template = "memory/search.html" + ("#results" if request.htmx else "")
+    return render(request, template, context)
+
+
+def _places(request: PageRequest) -> list[Place]:
+    places = [
+        Place(_("Memories"), reverse("home"), "brain"),
+        Place(_("New memory"), reverse("memory-new"), "plus"),
+        Place(_("Trash"), reverse("memory-trash"), "trash"),
+        Place(_("My data"), reverse("mine"), "list-check"),
+        Place(_("Download everything"), reverse("download"), "download"),
+        Place(_("Preferences"), reverse("preferences"), "user"),
+    ]
+    if request.user.is_staff:
+        places.append(Place(_("Users"), reverse("users"), "users"))
+        places.append(Place(_("API reference"), reverse("api-docs"), "file-text"))
+    if request.user.is_superuser:
+        places.append(Place(_("Plain admin"), reverse("admin:index"), "database"))
+    return places
