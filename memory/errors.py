@@ -111,3 +111,9 @@ class MoveRefused(HippoError):
     """Memories cannot be moved as asked; nothing was switched, and the message says why."""
 
     code = "move_refused"
+
+
+class MemoryPaused(HippoError):
+    """The user does not want to be remembered by this agent for now."""
+
+    code = "memory_paused"

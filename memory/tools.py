@@ -100,7 +100,7 @@ def call_tool(name: str, call: Call) -> ToolAnswer:
     """
     with translation.override(call.agent.language):
         try:
-            require_on(call.agent)
+            require_on(call.agent, call.user_id)
             return _save(call) if name == SAVE else _recall(call)
         except InvalidMemory as error:
             text = _("%(problem)s Nothing was changed; put it right and call %(tool)s again.")

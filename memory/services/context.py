@@ -13,6 +13,7 @@ from memory.analyzer import fold
 from memory.models import Memory, MemoryKind
 from memory.retrieval.lexical import Hit, SearchRequest, search
 from memory.services import memories
+from memory.services.recall import is_paused
 
 MIN_SCORE = 0.22
 """Below it a hit is noise: prefetch stays silent (docs/retrieval.md shows how it was chosen)."""
@@ -44,10 +45,10 @@ def prefetch(agent: Agent, user_id: str, message: str, *, now: datetime) -> Pref
     """Return the block for `message`, within the agent's limit and token budget.
 
     The memories in it count as recalled once more.
-    Memory that is off, or an inactive agent, reads and touches nothing.
+    Memory that is off or that the user paused, or an inactive agent, reads and touches nothing.
     """
     config = agent.memory_config
-    if not (config.enabled and agent.is_active):
+    if not (config.enabled and agent.is_active) or is_paused(agent, user_id):
         return Prefetch(enabled=False)
     request = SearchRequest(
         message, limit=config.prefetch_limit, min_score=MIN_SCORE, is_message=True

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from agents.models import Agent
-from memory.errors import MemoryOff
+from agents.models import Agent, Pause
+from memory.errors import MemoryOff, MemoryPaused
 from memory.models import Memory
 from memory.retrieval.lexical import Hit, SearchRequest, search
 from memory.services import memories
@@ -28,8 +28,20 @@ class Recall:
     degraded: tuple[str, ...]
 
 
-def require_on(agent: Agent) -> None:
-    """Raise MemoryOff where the operator has switched the agent's memory off."""
+def is_paused(agent: Agent, user_id: str) -> bool:
+    """Return whether the user does not want to be remembered by the agent for now."""
+    return Pause.objects.filter(agent=agent, user_id=user_id).exists()
+
+
+def require_on(agent: Agent, user_id: str) -> None:
+    """Raise MemoryOff or MemoryPaused where nothing may be recalled or saved.
+
+    The operator switches an agent's memory off, a user pauses it for himself.
+    """
+    if is_paused(agent, user_id):
+        raise MemoryPaused(
+            f"User {user_id} has paused the memory of agent {agent.name}: go on without it."
+        )
     if not agent.memory_config.enabled:
         raise MemoryOff(
             f"The memory of agent {agent.name} is switched off: go on without it, or ask the "
@@ -42,9 +54,9 @@ def recall(
 ) -> Recall:
     """Return what a user's memories hold for a query, and note that it was recalled.
 
-    Raises MemoryOff.
+    Raises MemoryOff, MemoryPaused.
     """
-    require_on(agent)
+    require_on(agent, user_id)
     result = search(agent, user_id, request, now=now)
     memories.touch(agent, user_id, [hit.memory.pk for hit in result.hits], now=now)
     degraded = []

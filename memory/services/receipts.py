@@ -1,0 +1,126 @@
+"""Erasing all that agents remember of somebody: a job, whose result is the receipt.
+
+The receipt is pending until a separate look at every store has found nothing left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from agents.models import Agent
+from memory import analyzer, fts
+from memory.databases import store_alias
+from memory.errors import HippoError
+from memory.models import IdempotencyRecord, Job, Memory, MemoryRevision, MemoryTerms, Scope
+from memory.services import bulk, erasure, jobs, maintenance
+from memory.services.jobs import Run
+from memory.services.library import Shelf
+
+UNREACHED = ("backups", "mysql_binary_logs")
+"""What erasing cannot reach; the receipt names it."""
+
+
+class NotErased(HippoError):
+    """Something of the user was found again after it was erased."""
+
+    code = "not_erased"
+
+
+def request_erasure(account_id: int, shelves: list[Shelf], *, now: datetime) -> Job:
+    """Leave the erasure of shelves to be done; its result is the receipt."""
+    owned = sorted({(shelf.agent.pk, shelf.user_id) for shelf in shelves})
+    payload = {"account_id": account_id, "owned": [list(each) for each in owned]}
+    return jobs.enqueue("erase_user", payload, key=f"erase account {account_id}", now=now)
+
+
+def receipts_of(account_id: int) -> list[Job]:
+    """Return the erasures that an account asked for, newest first."""
+    asked = Job.objects.filter(kind="erase_user", key=f"erase account {account_id}")
+    return list(asked.order_by("-pk")[:10])
+
+
+def erase_user(run: Run, *, now: datetime) -> dict[str, Any]:
+    """Erase users' scopes with memories, versions, terms and request keys, in every store.
+
+    Waiting changes of many memories that the account asked for go first, since they hold what
+    it looked for. Old copies in former stores go next, then what is in use. Then the indexes
+    are merged, since engines keep deleted terms in their pages until then, and every store is
+    looked through once more by other paths than those that erased. Returns the receipt:
+    {"memories", "versions", "requests", "jobs", "stores", "unreached"}.
+    """
+    jobs_gone = bulk.forget(run.job.payload["account_id"])
+    found = _found(run)
+    erased = run.job.done
+    for agent, user_id in _owned(run):
+        for there in _everywhere(agent):
+            for scope in Scope.objects.of_user(there, user_id):
+                erased += erasure.erase_scope(scope)
+                run.report(step=agent.name, done=erased)
+    stores = sorted({alias for alias, _ in found["scopes"]})
+    for alias in stores:
+        with run.beating():
+            maintenance.optimize(alias)
+    run.report(step="verifying")
+    for agent, user_id in _owned(run):
+        for there in _everywhere(agent):
+            if Scope.objects.of_user(there, user_id).exists():
+                raise NotErased(f"Something of agent {agent.name} is there again.")
+    for alias, scope_id in found["scopes"]:
+        if where := _left(alias, scope_id):
+            raise NotErased(f"In store {alias} there is something left of it in {where}.")
+    return {
+        "memories": erased,
+        "versions": found["versions"],
+        "requests": found["requests"],
+        "jobs": jobs_gone,
+        "stores": stores,
+        "unreached": list(UNREACHED),
+    }
+
+
+def _found(run: Run) -> dict[str, Any]:
+    """Return which scopes there were, and how much in them, as noted before the first went."""
+    if run.job.checkpoint:
+        noted: dict[str, Any] = run.job.checkpoint
+        return noted
+    found: dict[str, Any] = {"scopes": [], "versions": 0, "requests": 0}
+    for agent, user_id in _owned(run):
+        for there in _everywhere(agent):
+            alias = store_alias(there)
+            for scope in Scope.objects.of_user(there, user_id):
+                versions = MemoryRevision.objects.using(alias).filter(memory__scope_id=scope.pk)
+                requests = IdempotencyRecord.objects.using(alias).filter(scope_id=scope.pk)
+                found["scopes"].append([alias, scope.pk])
+                found["versions"] += versions.count()
+                found["requests"] += requests.count()
+    run.report(checkpoint=found)
+    return found
+
+
+def _left(alias: str, scope_id: int) -> str:
+    """Return where something of an erased scope is still to be found; '' where nowhere."""
+    for model in (Memory, MemoryTerms, IdempotencyRecord, Scope):
+        key = "pk" if model is Scope else "scope_id"
+        if model._default_manager.using(alias).filter(**{key: scope_id}).exists():
+            return model._meta.model_name or ""
+    if MemoryRevision.objects.using(alias).filter(memory__scope_id=scope_id).exists():
+        return "memoryrevision"
+    return "the index" if fts.holds(analyzer.scope_key(scope_id), alias) else ""
+
+
+def _owned(run: Run) -> Iterator[tuple[Agent, str]]:
+    owned = run.job.payload["owned"]
+    ids = {agent_id for agent_id, _ in owned}
+    agents = Agent.objects.select_related("memory_config").in_bulk(ids)
+    for agent_id, user_id in owned:
+        if agent_id in agents:  # deleted meanwhile, with all that it remembered
+            yield agents[agent_id], user_id
+
+
+def _everywhere(agent: Agent) -> Iterator[Agent]:
+    """Yield the agent as configured for its former stores, and for its own."""
+    for there, _ in erasure.former_places(agent, agent.pk):
+        yield there
+    yield agent

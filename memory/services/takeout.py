@@ -1,0 +1,63 @@
+"""Everything that agents remember of somebody, as one ZIP to take along."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import Sequence
+from typing import IO
+
+from memory.models import Memory
+from memory.services import memories
+from memory.services.library import Shelf
+from memory.services.records import to_record
+
+_UNSAFE = re.compile(r"[^\w.-]+")
+_NAME_CHARS = 60
+
+
+def write_zip(file: IO[bytes], shelves: Sequence[Shelf]) -> int:
+    """Write a ZIP of all memories of the shelves, the trash included; return how many.
+
+    `memories.jsonl` holds every field and every earlier state, and can be imported again;
+    below `markdown/` each memory is a file to read. Reads in chunks, holds one memory.
+    """
+    count = 0
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        with archive.open("memories.jsonl", "w", force_zip64=True) as lines:
+            for shelf in shelves:
+                for memory in memories.walk(shelf.agent, shelf.user_id):
+                    record = {"agent": shelf.agent.name, **to_record(memory)}
+                    lines.write(f"{json.dumps(record, ensure_ascii=False)}\n".encode())
+                    count += 1
+        for shelf in shelves:
+            for memory in memories.walk(shelf.agent, shelf.user_id):
+                path = f"markdown/{shelf.agent.name}/{memory.pk}-{_file_name(memory.name)}.md"
+                archive.writestr(path, markdown_of(memory))
+    return count
+
+
+def markdown_of(memory: Memory) -> str:
+    """Return a memory as Markdown, its facts in front."""
+    facts = {
+        "id": memory.pk,
+        "type": memory.type,
+        "kind": memory.kind,
+        "status": memory.status,
+        "tags": memory.tags,
+        "created": memory.created_at.isoformat(),
+        "updated": memory.updated_at.isoformat(),
+    }
+    # JSON is YAML, and quotes what needs it
+    head = "\n".join(
+        f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in facts.items()
+    )
+    title = " ".join(memory.name.split())
+    described = f"\n_{memory.description}_\n" if memory.description else ""
+    return f"---\n{head}\n---\n\n# {title}\n{described}\n{memory.content}\n"
+
+
+def _file_name(name: str) -> str:
+    """Return a name that every file system takes."""
+    return _UNSAFE.sub("-", name).strip("-.")[:_NAME_CHARS] or "memory"
