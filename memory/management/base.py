@@ -30,7 +30,8 @@ class HippoCommand(BaseCommand):
         except DatabaseError as error:
             raise CommandError(_explain(error)) from error
         except OSError as error:
-            raise CommandError(f"{error.filename}: {error.strerror}") from error
+            what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+            raise CommandError(what) from error
 
     def run(self, **options: Any) -> None:
         """Do the command's work."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -26,7 +26,7 @@ from memory.databases import forget_store, mysql_alias, store_alias
 from memory.drafts import MemoryDraft
 from memory.ids import next_ids
 from memory.indexing import analyze, index_row
-from memory.models import Memory, MemoryTerms, Scope
+from memory.models import Memory, MemoryTerms, Scope, Status
 from memory.retrieval.lexical import SearchRequest, search
 from memory.services import memories, writing
 
@@ -37,6 +37,7 @@ _SAVES = 200
 USER = "user-0"
 _WRITER = "writer"
 _NO_SCOPE = Scope(pk=0)
+Text = tuple[Memory, MemoryTerms]
 
 _SYLLABLES = "ba be bi bo ca ce da de di do fa fe ga go ka ke la le li lo ma me mi mo na ne".split()
 _COMMON_ENGLISH = (
@@ -55,7 +56,7 @@ _CHINESE_CHARACTERS = [
 class Corpus:
     """Texts with their index rows for `_NO_SCOPE`, and the committed mix of queries."""
 
-    texts: tuple[tuple[Memory, MemoryTerms], ...]
+    texts: tuple[Text, ...]
     queries: dict[str, tuple[str, ...]]
 
 
@@ -84,11 +85,7 @@ def make_corpus(now: datetime) -> Corpus:
         words, joint = (english, " ") if number % 2 else (chinese, "")
         weights = [1 / (rank + 3) for rank in range(len(words))]
         bodies.append(joint.join(draw.choices(words, weights, k=draw.randint(15, 30))))
-    texts = []
-    for body in bodies:
-        draft = MemoryDraft(type="project", content=body, name=body[:24].strip())
-        memory = writing.new_memory(0, draft, now=now)
-        texts.append((memory, index_row(memory, _NO_SCOPE, analyze(memory))))
+    texts = [make_text(body, now=now) for body in bodies]
     scope = bodies[:SCOPE_SIZE]
     rare = [_rarest(body.split(), scope) for body in scope[1:21:2]]
     rare += [body[-2:] for body in scope[0:20:2]]
@@ -105,6 +102,13 @@ def make_corpus(now: datetime) -> Corpus:
             "sentence": tuple(sentences),
         },
     )
+
+
+def make_text(body: str, *, now: datetime) -> Text:
+    """Return a memory with its index row, for `copies` to bring into scopes."""
+    draft = MemoryDraft(type="project", content=body, name=body[:24].strip())
+    memory = writing.new_memory(0, draft, now=now)
+    return memory, index_row(memory, _NO_SCOPE, analyze(memory))
 
 
 @contextmanager
@@ -130,27 +134,34 @@ def throw_away_store(backend: str) -> Iterator[Agent]:
         connection.creation.destroy_test_db(name, verbosity=0)
 
 
-def load(agent: Agent, rows: int, corpus: Corpus, advance: Callable[[int], object]) -> None:
-    """Fill the store with scopes of `SCOPE_SIZE` up to `rows` memories in all.
+@contextmanager
+def bulk_load(alias: str) -> Iterator[None]:
+    """Build MySQL's index after the rows: forty times as fast, and the same index."""
+    connection = connections[alias]
+    if connection.vendor != "mysql":
+        yield
+        return
+    _execute(alias, fts.drop_statements(connection))
+    yield
+    _execute(alias, fts.index_statements(connection))
+    # the optimizer goes by statistics that a bulk load leaves behind
+    _execute(alias, [f"ANALYZE TABLE {fts.TERMS_TABLE}", "ANALYZE TABLE memory_memory"])
 
-    MySQL's index is built after the rows: forty times as fast, and the same index.
-    """
+
+def load(agent: Agent, rows: int, corpus: Corpus, advance: Callable[[int], object]) -> None:
+    """Fill the store with scopes of `SCOPE_SIZE` up to `rows` memories in all."""
     alias = store_alias(agent)
     now = corpus.texts[0][0].created_at
     draw = random.Random(7)  # noqa: S311
-    is_mysql = connections[alias].vendor == "mysql"
-    if is_mysql:
-        _execute(alias, fts.drop_statements(connections[alias]))
     # a scope is made for agents of `default` only
-    Scope.objects.using(alias).create(agent_id=agent.pk, user_id=_WRITER)
-    for number in range(rows // SCOPE_SIZE):
-        texts = corpus.texts[:SCOPE_SIZE] if number == 0 else draw.sample(corpus.texts, SCOPE_SIZE)
-        _load_scope(agent, f"user-{number}", texts, alias, now=now)
-        advance(SCOPE_SIZE)
-    if is_mysql:
-        _execute(alias, fts.index_statements(connections[alias]))
-        # the optimizer goes by statistics that a bulk load leaves behind
-        _execute(alias, [f"ANALYZE TABLE {fts.TERMS_TABLE}", "ANALYZE TABLE memory_memory"])
+    scopes = Scope.objects.using(alias)
+    scopes.create(agent_id=agent.pk, user_id=_WRITER)
+    with bulk_load(alias):
+        for number in range(rows // SCOPE_SIZE):
+            texts = draw.sample(corpus.texts, SCOPE_SIZE) if number else corpus.texts[:SCOPE_SIZE]
+            scope = scopes.create(agent_id=agent.pk, user_id=f"user-{number}")
+            keep(scope, copies(scope, texts, now=now))
+            advance(SCOPE_SIZE)
 
 
 def time_searches(agent: Agent, queries: Sequence[str], *, now: datetime) -> Timing:
@@ -189,19 +200,14 @@ def _rarest(words: list[str], scope: list[str]) -> str:
     return min(words, key=lambda word: sum(word in body for body in scope))
 
 
-def _load_scope(
-    agent: Agent,
-    user_id: str,
-    texts: Sequence[tuple[Memory, MemoryTerms]],
-    alias: str,
-    *,
-    now: datetime,
-) -> None:
-    scope = Scope.objects.using(alias).create(agent_id=agent.pk, user_id=user_id)
+def copies(
+    scope: Scope, texts: Sequence[Text], *, now: datetime, age_minutes: int = 0
+) -> list[Text]:
+    """Return the texts as new memories of a scope, the first `age_minutes` old, then older."""
     key, no_key = scope_key(scope.pk), scope_key(_NO_SCOPE.pk)
-    rows, indexed = [], []
+    made = []
     for age, (memory_id, (text, row)) in enumerate(
-        zip(next_ids(len(texts), now=now), texts, strict=True)
+        zip(next_ids(len(texts), now=now), texts, strict=True), start=age_minutes
     ):
         memory = Memory(
             id=memory_id,
@@ -212,20 +218,26 @@ def _load_scope(
             created_at=now - timedelta(minutes=age),
             updated_at=now,
         )
-        rows.append(memory)
-        indexed.append(
-            MemoryTerms(
-                memory_id=memory_id,
-                scope_id=scope.pk,
-                # every word begins with its scope's key; to encode each again takes minutes
-                terms=row.terms.replace(f" {no_key}", f" {key}"),
-                folded=row.folded,
-                content_terms=row.content_terms,
-                analyzer_version=row.analyzer_version,
-            )
+        indexed = MemoryTerms(
+            memory_id=memory_id,
+            scope_id=scope.pk,
+            # every word begins with its scope's key; to encode each again takes minutes
+            terms=row.terms.replace(f" {no_key}", f" {key}"),
+            folded=row.folded,
+            content_terms=row.content_terms,
+            analyzer_version=row.analyzer_version,
         )
+        made.append((memory, indexed))
+    return made
+
+
+def keep(scope: Scope, rows: Iterable[Text]) -> None:
+    """Write memories of a scope, those in the trash without their terms, and count them."""
+    rows = list(rows)
+    indexed = [terms for memory, terms in rows if memory.status != Status.TRASHED]
+    alias = scope._state.db
     with transaction.atomic(using=alias):
-        Memory.objects.using(alias).bulk_create(rows, batch_size=500)
+        Memory.objects.using(alias).bulk_create([memory for memory, _ in rows], batch_size=500)
         MemoryTerms.objects.using(alias).bulk_create(indexed, batch_size=500)
         writing.count_terms(scope, len(indexed), sum(row.content_terms for row in indexed))
 

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any
@@ -26,7 +26,8 @@ from memory.databases import mysql_alias
 from memory.management import bench
 
 THREADS = 16
-_AGENT, _USER = "bench", "ming"
+AGENT = "bench"
+_USER = "ming"
 _PATIENCE_SECONDS = 60
 
 
@@ -70,11 +71,11 @@ class Client:
         """Call an address of the agent's; a body gets the user_id."""
         if body is not None:
             body = {"user_id": _USER, **body}
-        return self.call(method, f"/api/v1/agents/{_AGENT}/{path}", body)
+        return self.call(method, f"/api/v1/agents/{AGENT}/{path}", body)
 
     def bare(self) -> Any:
         """Call the view that does the least."""
-        return self.call("GET", "/bare/")
+        return self.call("GET", "/api/bare/")
 
     def recall(self, query: str) -> Any:
         """Search for ten memories."""
@@ -86,12 +87,10 @@ class Client:
 
 
 @contextmanager
-def running(backend: str, corpus: bench.Corpus) -> Iterator[Server]:
-    """Run an installation of its own with one scope of `bench.SCOPE_SIZE` memories."""
-    with (
-        tempfile.TemporaryDirectory(prefix="hippo-bench-") as folder,
-        bench.throw_away_store(backend),
-    ):
+def installed(backend: str) -> Iterator[dict[str, str]]:
+    """Yield the environment of an installation of its own."""
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="hippo-bench-"))
         environment = {
             **os.environ,
             "DATA_DIR": folder,
@@ -100,26 +99,60 @@ def running(backend: str, corpus: bench.Corpus) -> Iterator[Server]:
             "DJANGO_SETTINGS_MODULE": "config.settings",
         }
         # a server that has no static files warns of it, which is no concern here
-        for name in ("DATABASE_URL", "PYTHONWARNINGS"):
+        for name in ("DATABASE_URL", "MYSQL_URL", "PYTHONWARNINGS"):
             environment.pop(name, None)
         if backend == Backend.MYSQL:
+            stack.enter_context(bench.throw_away_store(backend))
             environment["MYSQL_URL"] = _mysql_url()
-        manage = [sys.executable, str(settings.BASE_DIR / "manage.py")]
-        create = [*manage, "create_agent", _AGENT, "--backend", backend, "--language", "en"]
-        _run([*manage, "migrate_stores"], environment)
-        server = Server(_free_port(), _run(create, environment).splitlines()[-1])
-        command = [
-            sys.executable, "-m", "gunicorn", "memory.management.bench_wsgi:application",
-            "--bind", f"127.0.0.1:{server.port}", "--worker-class", "gthread", "--workers", "1",
-            "--threads", str(THREADS), "--no-control-socket", "--log-level", "warning",
-        ]  # fmt: skip
-        process = subprocess.Popen(command, cwd=settings.BASE_DIR, env=environment)  # noqa: S603
-        try:
-            _fill(server, corpus, process)
+        manage(environment, "migrate_stores")
+        yield environment
+
+
+@contextmanager
+def served(environment: dict[str, str], application: str, *, threads: int) -> Iterator[int]:
+    """Yield the port of one worker process that serves the application."""
+    port = _free_port()
+    command = [
+        sys.executable, "-m", "gunicorn", f"memory.management.{application}",
+        "--bind", f"127.0.0.1:{port}", "--worker-class", "gthread", "--workers", "1",
+        "--threads", str(threads), "--keep-alive", str(_PATIENCE_SECONDS),
+        "--no-control-socket", "--log-level", "warning",
+    ]  # fmt: skip
+    process = subprocess.Popen(command, cwd=settings.BASE_DIR, env=environment)  # noqa: S603
+    try:
+        _await(port, process)
+        yield port
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def manage(environment: dict[str, str], *arguments: str) -> list[str]:
+    """Run a management command there; return the lines that it printed."""
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, str(settings.BASE_DIR / "manage.py"), *arguments],
+        env=environment,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return done.stdout.splitlines()
+
+
+def create_agent(environment: dict[str, str], backend: str) -> str:
+    """Create the agent `AGENT` there; return its key."""
+    return manage(environment, "create_agent", AGENT, "--backend", backend, "--language", "en")[-1]
+
+
+@contextmanager
+def running(backend: str, corpus: bench.Corpus) -> Iterator[Server]:
+    """Run an installation of its own with one scope of `bench.SCOPE_SIZE` memories."""
+    with installed(backend) as environment:
+        key = create_agent(environment, backend)
+        with served(environment, "bench_wsgi:application", threads=THREADS) as port:
+            server = Server(port, key)
+            _fill(server, corpus)
             yield server
-        finally:
-            process.terminate()
-            process.wait()
 
 
 def press(server: Server, queries: Sequence[str], seconds: float) -> Load:
@@ -168,8 +201,8 @@ def _one_of_ten(client: Client, name: str, turn: int, query: str) -> None:
         client.recall(query)
 
 
-def _fill(server: Server, corpus: bench.Corpus, process: subprocess.Popen[bytes]) -> None:
-    client = _first_client(server, process)
+def _fill(server: Server, corpus: bench.Corpus) -> None:
+    client = Client(server)
     texts = [memory for memory, _ in corpus.texts[: bench.SCOPE_SIZE]]
     for start in range(0, len(texts), 200):
         memories = [
@@ -180,21 +213,24 @@ def _fill(server: Server, corpus: bench.Corpus, process: subprocess.Popen[bytes]
     client.close()
 
 
-def _first_client(server: Server, process: subprocess.Popen[bytes]) -> Client:
-    """Return a client once the server listens. Raises RuntimeError where it has ended."""
+def _await(port: int, process: subprocess.Popen[bytes]) -> None:
+    """Return once the server answers. Raises RuntimeError where it has ended."""
     until = time.monotonic() + _PATIENCE_SECONDS
     while True:
-        client = Client(server)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE_SECONDS)
         try:
-            client.bare()
-        except OSError:
+            connection.request("GET", "/healthz")
+            connection.getresponse()
+        except (OSError, http.client.HTTPException):
             if process.poll() is not None:
                 raise RuntimeError("The server has ended; what it said stands above.") from None
             if time.monotonic() > until:
                 raise
             time.sleep(0.1)
         else:
-            return client
+            return
+        finally:
+            connection.close()
 
 
 def _mysql_url() -> str:
@@ -202,13 +238,6 @@ def _mysql_url() -> str:
     own = connections[mysql_alias()].settings_dict
     account = f"{quote(own['USER'])}:{quote(own['PASSWORD'])}"
     return f"mysql://{account}@{own['HOST']}:{own['PORT'] or 3306}/{own['NAME']}"
-
-
-def _run(command: list[str], environment: dict[str, str]) -> str:
-    done = subprocess.run(  # noqa: S603
-        command, env=environment, check=True, stdout=subprocess.PIPE, text=True
-    )
-    return done.stdout
 
 
 def _free_port() -> int:

@@ -30,4 +30,4 @@ class BareView(APIView):
         return Response(_OBJECTS)
 
 
-import_module(settings.ROOT_URLCONF).urlpatterns.insert(0, path("bare/", BareView.as_view()))
+import_module(settings.ROOT_URLCONF).urlpatterns.insert(0, path("api/bare/", BareView.as_view()))
