@@ -277,7 +277,7 @@ if TIME_ZONE not in zoneinfo.available_timezones():
 USE_TZ = True
 
 # more memories may be ticked than forms usually have fields
-DATA_UPLOAD_MAX_NUMBER_FIELDS = 10_000
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 1_500
 
 # --- static files ----------------------------------------------------------------------
 

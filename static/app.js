@@ -4,6 +4,7 @@ const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
 const csrf = () => $("[name=csrfmiddlewaretoken]")?.value;
 const typing = (element) => element.matches("input:not([type=checkbox]), textarea, select, [contenteditable]");
 const UNDO_MS = 8000;
+const MOST_TICKED = 500;
 
 // --- searching while an input method composes would ask for half-typed pinyin ---
 
@@ -194,7 +195,8 @@ addEventListener("click", (event) => {
   if (event.target.matches?.("input[name=everything]")) return countSelected();
   $$(".h-pop[open]").forEach((each) => { if (!each.contains(event.target)) each.open = false; });
   if (event.target.matches?.("[data-select-shown]")) {
-    boxes().forEach((each) => { each.checked = event.target.checked; });
+    // so many are changed at once; for more there is "all that match"
+    boxes().forEach((each, place) => { each.checked = event.target.checked && place < MOST_TICKED; });
     return countSelected();
   }
   if (event.target.closest?.("[data-clear]")) {

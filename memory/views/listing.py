@@ -33,7 +33,6 @@ def list_context(request: PageRequest) -> dict[str, Any]:
     form = BrowseForm(request.GET)
     every, unreachable = library.reachable_shelves(request.user)
     shelves = chosen(every, form)
-    now = timezone.now()
     started = time.perf_counter()
     listing, counts = _found(shelves, form) if form.value["q"] else _listed(shelves, form)
     elapsed = time.perf_counter() - started
@@ -56,9 +55,7 @@ def list_context(request: PageRequest) -> dict[str, Any]:
         "has_more_filters": bool(kept.keys() & set(form.MORE)),
         "filters": _filters_in_words(form),
         "without": None if listing.entries else _without_filters(every, form),
-        "is_first_page": not form.value["cursor"],
-        **job_context(request, bulk.latest_for(request.user.pk, now=now)),
-        "now": now,
+        **job_context(request, bulk.latest_for(request.user.pk, now=timezone.now())),
     }
 
 
