@@ -4,6 +4,8 @@ import re
 
 from playwright.sync_api import expect
 
+AXE = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
+
 
 def rows(page):
     return page.locator("[data-row]")

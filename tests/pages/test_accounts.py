@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from tests.agents.test_accounts import code_of
 from tests.pages.site import started
-from tests.pages.test_memories import AXE, rows, search
+from tests.pages.steps import AXE, rows, search
 from tests.test_readme import ROOT, environment_of
 
 SUBMIT = "main form.h-form button[type=submit], main form.h-form button.btn-primary"

@@ -1,13 +1,10 @@
 """The memory pages as people use them: with a mouse, a keyboard, a phone, without scripts."""
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from tests.pages.conftest import on_both_engines
 from tests.pages.steps import open_first, rows, search, settle, toast
-
-AXE = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
 
 
 def test_login_leads_to_where_one_wanted_to_go(browse, site):
@@ -213,41 +210,3 @@ def test_a_phone_shows_the_list_or_the_memory(browse):
     page.click(".h-back")
 
     expect(rows(page).first).to_be_visible()
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
-def test_no_page_keeps_anybody_out(browse, site, locale, theme):
-    page = browse("tom", locale=locale, color_scheme=theme)
-    open_first(page)
-    address = page.url
-    paths = ["/memories/", "/memories/?q=deploy", "/memories/?q=xyzzy", "/memories/trash/",
-             "/memories/new/", "/me/", "/me/memory/", "/accounts/password/change/",
-             "/accounts/2fa/", "/search/?q=deploy", "/nothing/"]  # fmt: skip
-    tabs = [f"{address}?tab={tab}" for tab in ("recalls", "similar", "metadata")]
-    found = {}
-
-    def look(state, part=None):
-        assert page.locator("html").get_attribute("data-bs-theme") == theme
-        violations = Axe().run(page, part, options=AXE).response["violations"]
-        found[state] = [(each["id"], each["nodes"][0]["html"][:200]) for each in violations]
-
-    for url in (*(site.url + path for path in paths), address, *tabs, f"{address}edit/"):
-        page.goto(url)
-        look(url)
-    page.goto(f"{site.url}/memories/")
-    page.click(".h-more summary")
-    look("filters")
-    page.reload()
-    page.locator(".mi input[name=id]").first.check()
-    look("ticked")
-    page.click(".h-pop summary")
-    look("what to do with the ticked", ".h-pop-box")  # it covers a part of the page
-    for dialog in ("palette", "keys"):
-        page.reload()
-        page.keyboard.press({"palette": "Control+k", "keys": "?"}[dialog])
-        expect(page.locator(f"#{dialog}")).to_be_visible()
-        settle(page)
-        look(dialog)
-
-    assert {url: faults for url, faults in found.items() if faults} == {}

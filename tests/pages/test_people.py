@@ -6,7 +6,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from tests.pages.test_memories import AXE
+from tests.pages.steps import AXE
 
 REASON = "Tom asked why Atlas forgot his branch"
 

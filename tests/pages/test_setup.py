@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from tests.memory.installation import fresh_mysql
 from tests.pages.site import started
-from tests.pages.test_memories import AXE
+from tests.pages.steps import AXE
 
 BUTTON = "main form.h-form button.btn-primary"
 
