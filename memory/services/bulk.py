@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.utils.dateparse import parse_datetime
-
 from agents.models import Agent
-from memory.drafts import parse_changes
+from memory.drafts import MAX_TAGS, parse_changes
 from memory.filters import MemoryFilter
 from memory.models import ActorKind, Job, Memory, Status
 from memory.querysets import MemoryQuerySet
@@ -44,7 +42,9 @@ def _only(status: Status, then: Status) -> Callable[[Memory, str], dict[str, Any
 
 
 def _tagged(memory: Memory, tag: str) -> dict[str, Any]:
-    return {} if tag in memory.tags else {"tags": [*memory.tags, tag]}
+    # one that is full stays as it is, so that it does not stop the others
+    is_left = tag in memory.tags or len(memory.tags) >= MAX_TAGS
+    return {} if is_left else {"tags": [*memory.tags, tag]}
 
 
 RESTORE = "restore"
@@ -103,7 +103,7 @@ def undo(shelves: Iterable[Shelf], bulk: Bulk, *, now: datetime) -> int:
     return sum(
         _change(shelf.agent, shelf.user_id, ids, undoing, now=now)
         for shelf in shelves
-        if (ids := _changed_at(shelf, bulk.at, 0, AT_ONCE))
+        if (ids := _changed_at(shelf, bulk.at))
     )
 
 
@@ -149,7 +149,7 @@ def forget(account_id: int) -> int:
 def work(run: Run, *, now: datetime) -> dict[str, Any]:
     """Do a change of many memories in chunks, each one transaction; killed, it goes on."""
     payload = run.job.payload
-    at = _moment(payload["at"])
+    at = datetime.fromisoformat(payload["at"])
     bulk = Bulk(payload["action"], payload["value"], payload["actor"], at)
     wanted = MemoryFilter.of_payload(payload["filter"])
     agents = Agent.objects.select_related("memory_config").in_bulk(
@@ -182,7 +182,7 @@ def _next_ids(
 ) -> list[int]:
     memories = Memory.objects.in_scope(agent, user_id)
     if bulk.action == "undo":
-        memories = memories.filter(updated_at=_moment(bulk.value))
+        memories = memories.filter(updated_at=datetime.fromisoformat(bulk.value))
     else:
         memories = _fit(wanted.listed(memories), bulk)
     return list(memories.filter(pk__gt=after).order_by("pk").values_list("pk", flat=True)[:AT_ONCE])
@@ -194,9 +194,9 @@ def _fit(memories: MemoryQuerySet, bulk: Bulk) -> MemoryQuerySet:
     return memories.filter(status=Status.TRASHED) if is_restoring else memories.kept()
 
 
-def _changed_at(shelf: Shelf, at: datetime, after: int, limit: int) -> list[int]:
-    changed = Memory.objects.of_scope(shelf.scope).filter(updated_at=at, pk__gt=after)
-    return list(changed.order_by("pk").values_list("pk", flat=True)[:limit])
+def _changed_at(shelf: Shelf, at: datetime) -> list[int]:
+    changed = Memory.objects.of_scope(shelf.scope).filter(updated_at=at)
+    return list(changed.order_by("pk").values_list("pk", flat=True)[:AT_ONCE])
 
 
 @retried
@@ -208,7 +208,7 @@ def _change(
     with locked_scope(agent, user_id) as scope:
         memories = Memory.objects.of_scope(scope).filter(pk__in=memory_ids)
         if bulk.action == "undo":
-            memories = memories.filter(updated_at=_moment(bulk.value))
+            memories = memories.filter(updated_at=datetime.fromisoformat(bulk.value))
         if bulk.action in {"undo", RESTORE}:
             memories = memories.prefetch_related("revisions")
         return writing.change(
@@ -230,7 +230,7 @@ def _done(bulk: Bulk) -> Callable[[Memory], Mapping[str, Any]]:
 
 
 def _undone(bulk: Bulk) -> Callable[[Memory], Mapping[str, Any]]:
-    at = _moment(bulk.value)
+    at = datetime.fromisoformat(bulk.value)
 
     def values(memory: Memory) -> Mapping[str, Any]:
         for revision in memory.revisions.all():
@@ -240,10 +240,3 @@ def _undone(bulk: Bulk) -> Callable[[Memory], Mapping[str, Any]]:
         return {}
 
     return values
-
-
-def _moment(text: str) -> datetime:
-    moment = parse_datetime(text)
-    if moment is None or moment.tzinfo is None:
-        raise ValueError(f"{text} is no moment.")
-    return moment

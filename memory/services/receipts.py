@@ -50,8 +50,9 @@ def erase_user(run: Run, *, now: datetime) -> dict[str, Any]:
     looked through once more by other paths than those that erased. Returns the receipt:
     {"memories", "versions", "requests", "jobs", "stores", "unreached"}.
     """
-    jobs_gone = bulk.forget(run.job.payload["account_id"])
-    found = _found(run)
+    is_resumed = bool(run.job.checkpoint)
+    forgotten = bulk.forget(run.job.payload["account_id"])
+    found = run.job.checkpoint if is_resumed else _found(run, forgotten)
     erased = run.job.done
     for agent, user_id in _owned(run):
         for there in _everywhere(agent):
@@ -74,18 +75,15 @@ def erase_user(run: Run, *, now: datetime) -> dict[str, Any]:
         "memories": erased,
         "versions": found["versions"],
         "requests": found["requests"],
-        "jobs": jobs_gone,
+        "jobs": found["jobs"] + (forgotten if is_resumed else 0),
         "stores": stores,
         "unreached": list(UNREACHED),
     }
 
 
-def _found(run: Run) -> dict[str, Any]:
-    """Return which scopes there were, and how much in them, as noted before the first went."""
-    if run.job.checkpoint:
-        noted: dict[str, Any] = run.job.checkpoint
-        return noted
-    found: dict[str, Any] = {"scopes": [], "versions": 0, "requests": 0}
+def _found(run: Run, forgotten: int) -> dict[str, Any]:
+    """Note which scopes there are, and how much in them, before the first one goes."""
+    found: dict[str, Any] = {"scopes": [], "versions": 0, "requests": 0, "jobs": forgotten}
     for agent, user_id in _owned(run):
         for there in _everywhere(agent):
             alias = store_alias(there)

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET
 from agents.preferences import PageRequest
 from memory.charts import recall_bars
 from memory.diffs import differences
-from memory.errors import InvalidMemory, UnknownMemory
+from memory.errors import BackendUnavailable, InvalidMemory, UnknownMemory
 from memory.filters import MemoryFilter
 from memory.forms import KIND_LABELS, STATUS_LABELS, MemoryForm
 from memory.models import MemoryKind, Status
@@ -53,9 +53,10 @@ def counts(request: PageRequest) -> HttpResponse:
 def memory_detail(request: PageRequest, memory_id: int) -> HttpResponse:
     """Show one memory; beside the list, unless only the detail or one of its tabs is asked for."""
     entry = find_entry(request, memory_id)
-    context = detail_context(request, entry)
     if request.htmx.target == f"row-{memory_id}":
-        return render(request, "memory/_row.html", context)
+        row = {"entry": entry, "address": narrowing_of(request)}
+        return render(request, "memory/_row.html", row)
+    context = detail_context(request, entry)
     if request.htmx.target == "tab":
         return render(request, "memory/_tab.html", context)
     if request.htmx.target == "detail":
@@ -90,10 +91,17 @@ def trash_page(request: PageRequest) -> HttpResponse:
 
 
 def find_entry(request: PageRequest, memory_id: int) -> Entry:
-    """Return one of the account's memories. Raises Http404."""
+    """Return one of the account's memories.
+
+    Raises Http404, and BackendUnavailable where it may be in a store that does not answer.
+    """
+    shelves, unreachable = library.reachable_shelves(request.user)
     try:
-        return library.find(library.reachable_shelves(request.user)[0], memory_id)
+        return library.find(shelves, memory_id)
     except UnknownMemory as error:
+        if unreachable:
+            names = ", ".join(agent.name for agent in unreachable)
+            raise BackendUnavailable(f"The store of {names} does not answer.") from error
         raise Http404 from error
 
 
@@ -108,7 +116,6 @@ def detail_context(
         "entry": entry,
         "memory": memory,
         "shelf": entry.shelf,
-        "importance": [level <= round(memory.importance * 5) for level in range(1, 6)],
         "is_trashed": memory.status == Status.TRASHED,
         "status_label": STATUS_LABELS.get(Status(memory.status), ""),
         "kind_label": KIND_LABELS[MemoryKind(memory.kind)],

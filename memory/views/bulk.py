@@ -16,6 +16,7 @@ from django.utils.translation import ngettext, ngettext_lazy
 from django.views.decorators.http import require_GET, require_POST
 
 from agents.preferences import PageRequest
+from memory.drafts import parse_changes
 from memory.errors import InvalidMemory
 from memory.filters import MemoryFilter
 from memory.forms import BrowseForm
@@ -42,6 +43,10 @@ def change(request: PageRequest) -> HttpResponse:
     shelves = chosen(library.shelves_of(request.user), form)
     now = timezone.now()
     action, value = _action(request)
+    try:
+        parse_changes({"tags": [value]} if action == "tag" else {})
+    except InvalidMemory:
+        return _answer(request, _("That is no tag; nothing was changed."))
     doing = Bulk(action, value, request.user.get_username(), now)
     if request.POST.get("everything") and not form.value["q"]:
         wanted = form.to_filter(now=now)
@@ -57,10 +62,7 @@ def change(request: PageRequest) -> HttpResponse:
             text = _("At most %d can be ticked; take all that match instead. Nothing was changed.")
             return _answer(request, text % bulk.AT_ONCE)
         selected = bulk.select(shelves, ids, doing)
-    try:
-        changed = bulk.change(selected, doing)
-    except InvalidMemory:  # only a tag is anybody's own words
-        return _answer(request, _("That is no tag; nothing was changed."))
+    changed = bulk.change(selected, doing)
     text = _SAID.get(action, _CHANGED) % changed
     return _answer(request, text, undo=undo_address(request, now) if changed else "")
 

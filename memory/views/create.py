@@ -97,7 +97,7 @@ def similar(request: PageRequest) -> HttpResponse:
     A POST, though it changes nothing: an address would be too short, and ends up in logs.
     """
     content = request.POST.get("content", "")[:2_000]
-    has_text = bool(fold(content).strip())
+    has_text = bool(fold(content))
     shelves = library.shelves_of(request.user)
     page = library.seek(shelves, content, MemoryFilter(), limit=_SHOWN, now=timezone.now())
     entries = [entry for entry in page.entries if entry.score >= SIMILAR_SCORE]

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.db import OperationalError
 
 from agents.models import Profile
 from memory.models import Memory
@@ -225,3 +226,14 @@ def test_without_its_token_nothing_changes(agent, ming, remember, settings):
 @pytest.mark.parametrize("path", ["/memories/", "/memories/counts/"])
 def test_odd_filters_narrow_nothing_or_to_nothing_and_fail_nothing(web, pantry, path, query):
     assert web.get(f"{path}?{query}").status_code == 200
+
+
+def test_a_memory_in_a_silent_store_is_out_of_reach_and_not_gone(web, pantry, agent, monkeypatch):
+    path = f"/memories/{pantry['tea'].pk}/"
+    monkeypatch.setattr("memory.services.library.store_alias", _silent)
+
+    assert web.get(path).status_code == 503
+
+
+def _silent(agent):
+    raise OperationalError(2006, "MySQL server has gone away")

@@ -148,3 +148,25 @@ def test_the_trash_gives_back_the_ticked_or_everything(web, agent, forty):
 
     assert answer.url == "/memories/trash/"
     assert statuses(agent) == ["active"] * 40
+
+
+def test_a_memory_full_of_tags_stops_no_other(fragment, agent, forty):
+    full = Memory.objects.in_scope(agent, "ming").filter(pk=forty[0].pk)
+    full.update(tags=[f"t{number}" for number in range(32)])
+    ids = [memory.pk for memory in forty[:3]]
+
+    fragment("post", "/memories/bulk/", {"action": "tag", "tag": "tea", "id": ids})
+
+    rows = Memory.objects.in_scope(agent, "ming").filter(pk__in=ids).order_by("pk")
+    assert [("tea" in memory.tags, memory.version) for memory in rows] == [
+        (False, 1), (True, 2), (True, 2),
+    ]  # fmt: skip
+
+
+def test_a_bad_tag_begins_no_job(fragment, agent, forty, monkeypatch):
+    monkeypatch.setattr(bulk, "AT_ONCE", 10)
+
+    data = {"action": "tag", "tag": "x" * 65, "everything": "1"}
+    answer = fragment("post", "/memories/bulk/", data)
+
+    assert answer.context["job"] is None
