@@ -1,12 +1,17 @@
-"""The record of who read what agents remember of others; those they are about see it."""
+"""The record of who read what agents remember of others, and of what operators did.
+
+Those whose memories were read see it.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import transaction
+from django.core.exceptions import ValidationError
+from django.db import DEFAULT_DB_ALIAS, transaction
 from django.db.models import F, Q
+from django.utils.translation import gettext as _
 
 from agents.models import Agent, AuditAction, AuditEntry, Identity
 
@@ -29,22 +34,67 @@ def note_content_read(
     more than 500 characters.
     """
     owner = _owners(agent, user_id).select_related("account").order_by("pk").first()
-    subject = owner.account if owner else None
+    entry = _entry(
+        actor,
+        AuditAction.CONTENT_READ,
+        agent=agent,
+        user_id=user_id,
+        subject=owner.account if owner else None,
+        reason=reason,
+        now=now,
+    )
+    if not reason:
+        raise ValidationError({"reason": _("Say why.")})
+    with transaction.atomic(using=DEFAULT_DB_ALIAS, durable=True):
+        entry.save()
+    return entry
+
+
+def note(
+    actor: Any,
+    action: AuditAction,
+    *,
+    agent: Agent | None = None,
+    subject: Any = None,
+    user_id: str = "",
+    detail: str = "",
+    count: int = 0,
+    now: datetime,
+) -> AuditEntry:
+    """Record what `actor` does; call it in the transaction of the deed, where that is `default`'s.
+
+    `detail` says in words that are no secret what was changed, and is cut at 500 characters;
+    `actor` is an account, None for a command of the server's shell.
+    """
+    entry = _entry(
+        actor, action, agent=agent, subject=subject, user_id=user_id, detail=detail[:500], now=now
+    )
+    entry.count = count
+    entry.save()
+    return entry
+
+
+def _entry(
+    actor: Any,
+    action: AuditAction,
+    *,
+    agent: Agent | None,
+    subject: Any,
+    now: datetime,
+    **texts: str,
+) -> AuditEntry:
     entry = AuditEntry(
-        action=AuditAction.CONTENT_READ,
+        action=action,
         actor=actor,
-        actor_name=actor.get_username(),
+        actor_name=actor.get_username() if actor else "-",
         subject=subject,
         subject_name=subject.get_username() if subject else "",
         agent=agent,
-        agent_name=str(agent),
-        user_id=user_id,
-        reason=reason,
+        agent_name=str(agent) if agent else "",
         created_at=now,
+        **texts,
     )
     entry.clean_fields(exclude={"actor", "subject", "agent"})
-    with transaction.atomic(using="default", durable=True):
-        entry.save()
     return entry
 
 

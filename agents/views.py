@@ -29,7 +29,7 @@ def look(request: HttpRequest) -> HttpResponse:
         profile.language = language or profile.language
         profile.theme = theme or profile.theme
         profile.save()
-    response = redirect(_safe_next(request))
+    response = redirect(safe_next(request))
     remember_in_cookies(response, language=language, theme=theme)
     return response
 
@@ -50,9 +50,9 @@ def preferences(request: HttpRequest) -> HttpResponse:
     return render(request, "agents/preferences.html", {"form": form}, status=status)
 
 
-def _safe_next(request: HttpRequest) -> str:
+def safe_next(request: HttpRequest, otherwise: str = "/") -> str:
     """Return where the form was, if that is here."""
     target = request.POST.get("next", "")
     if url_has_allowed_host_and_scheme(target, {request.get_host()}, request.is_secure()):
         return target
-    return "/"
+    return otherwise

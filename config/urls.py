@@ -25,12 +25,13 @@ api_docs = csp_update({"style-src": ["'unsafe-inline'"]})(
 
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="home")),
-    path("setup/", include("memory.setup")),
-    path("memories/", include("memory.pages")),
+    path("setup/", include("memory.routes.setup")),
+    path("memories/", include("memory.routes.memories")),
     path("search/", palette.palette, name="search"),
     path("me/", views.preferences, name="preferences"),
-    path("me/memory/", include("memory.mine")),
-    path("users/", include("memory.people")),
+    path("me/memory/", include("memory.routes.mine")),
+    path("agents/", include("memory.routes.agents")),
+    path("users/", include("memory.routes.people")),
     path("look/", views.look, name="look"),
     path("accounts/", include("agents.pages")),
     path("admin/", admin.site.urls),

@@ -15,8 +15,7 @@ LAYERS = [
     ["memory.services"],
     ["memory.tools"],
     ["memory.api", "memory.serializers", "memory.views", "memory.forms", "memory.diffs",
-     "memory.charts", "memory.urls", "memory.pages", "memory.mine", "memory.people",
-     "memory.setup", "memory.templatetags",
+     "memory.charts", "memory.urls", "memory.routes", "memory.templatetags",
      "memory.mcp", "memory.tasks", "memory.management", "memory.admin", "memory.apps"],
     ["config"],
 ]  # fmt: skip

@@ -70,6 +70,9 @@ OPEN = {
 }
 # anonymous, user, operator, superuser
 OPERATORS = {
+    "agents/": (LOGIN, 403, 200, 200),
+    "agents/<str:agent>/": (LOGIN, 403, 200, 200),
+    "POST agents/<str:agent>/switch/": (LOGIN, 403, "/agents/", "/agents/"),
     "users/": (LOGIN, 403, 200, 200),
     "users/read/?agent={agent}&user_id=bob": (LOGIN, 403, 403, 200),
     "users/read/<int:entry_id>/": (LOGIN, 403, 403, 404),

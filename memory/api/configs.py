@@ -11,10 +11,11 @@ from rest_framework.response import Response
 
 from agents.api import OperatorView
 from agents.endpoint import endpoint
-from agents.models import Backend, MemoryConfig
+from agents.models import Backend
 from memory import serializers
 from memory.databases import mysql_obstacle
 from memory.serializers import config_json
+from memory.services import configuring
 from memory.services.moving import change_store
 
 _TAGS = ("operators",)
@@ -52,5 +53,5 @@ class MemoryConfigView(OperatorView):
                 found, backend=backend, sqlite_path=sqlite_path, leave=leave, now=timezone.now()
             )
         if body:
-            MemoryConfig.objects.filter(pk=config.pk).update(**body)
+            configuring.change(found, body, actor=request.user, now=timezone.now())
         return Response(config_json(self.find_agent(agent).memory_config))

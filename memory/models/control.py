@@ -40,6 +40,10 @@ class Job(models.Model):
 
     kind = models.CharField(_("kind"), max_length=30)
     payload = ExactJSONField(_("payload"), default=dict)
+    account_id = models.BigIntegerField(null=True)
+    """Who asked for it and may see it; none: the schedule, a command or the API did."""
+    agent_id = models.BigIntegerField(null=True)
+    """Whose memories it is about; none: those of several agents or of all."""
     state = models.CharField(_("state"), max_length=10, choices=JobState, default=JobState.PENDING)
     key = ExactCharField(max_length=200)
     """Names the work: one job with a key at a time waits or runs."""
@@ -54,6 +58,8 @@ class Job(models.Model):
     total = models.PositiveBigIntegerField(_("of"), null=True)
     checkpoint = ExactJSONField(default=dict)
     """From where the next run goes on."""
+    log = ExactJSONField(default=list)
+    """The latest steps, oldest first: [ISO time, step, done, total or null]."""
     result = ExactJSONField(_("result"), default=dict)
     error = models.TextField(_("error"), blank=True)
     created_at = models.DateTimeField(_("created"), default=timezone.now)
@@ -65,7 +71,11 @@ class Job(models.Model):
         verbose_name = _("job")
         verbose_name_plural = _("jobs")
         ordering = ["-id"]
-        indexes = [models.Index(fields=["state", "heartbeat_at"], name="job_by_silence")]
+        indexes = [
+            models.Index(fields=["state", "heartbeat_at"], name="job_by_silence"),
+            models.Index(fields=["account_id", "id"], name="job_by_account"),
+            models.Index(fields=["agent_id", "id"], name="job_by_agent"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.pk}"

@@ -121,7 +121,7 @@ def request(
         "at": bulk.at.isoformat(),
     }
     key = f"bulk {account_id} {bulk.action} {bulk.at.isoformat()}"
-    return jobs.enqueue(_KIND, payload, key=key, now=now)
+    return jobs.enqueue(_KIND, payload, key=key, account_id=account_id, now=now)
 
 
 def latest_for(account_id: int, *, now: datetime) -> Job | None:

@@ -30,6 +30,7 @@ SILENCE = timedelta(minutes=2)
 MAX_ATTEMPTS = 5
 TASK = "memory.tasks.run_job"
 _BEAT_SECONDS = 20
+_LOG_LINES = 50
 _BROKER_SECONDS = 3
 _BROKER_OPTIONS = {"max_retries": 0, "socket_connect_timeout": _BROKER_SECONDS}
 _ACTIVE = (JobState.PENDING, JobState.RUNNING)
@@ -46,14 +47,22 @@ class JobLost(Exception):
 
 
 def enqueue(
-    kind: str, payload: Mapping[str, Any] | None = None, *, key: str = "", now: datetime
+    kind: str,
+    payload: Mapping[str, Any] | None = None,
+    *,
+    key: str = "",
+    account_id: int | None = None,
+    now: datetime,
 ) -> Job:
     """Leave work to be done and return its job; sent to a worker once it is committed.
 
     While a job with the same `key` (by default `kind`) waits or runs, that one is returned.
+    `account_id` is who asked for it. The payload's `agent_id` becomes the job's own.
     """
     key = key or kind
-    values = {"kind": kind, "key": key, "payload": dict(payload or {})}
+    payload = dict(payload or {})
+    values = {"kind": kind, "key": key, "payload": payload, "account_id": account_id}
+    values["agent_id"] = payload.get("agent_id")
     while True:
         try:
             with transaction.atomic(using=DEFAULT_DB_ALIAS):
@@ -107,9 +116,12 @@ class Run:
     def report(self, **progress: Any) -> None:
         """Write `step`, `done`, `total` or `checkpoint`, and a sign of life.
 
-        Call it after every chunk: a chunk takes seconds, not minutes.
+        Call it after every chunk: a chunk takes seconds, not minutes. A new step, and how far
+        the one before came, goes into the job's log.
         Raises JobLost, and JobCancelled where somebody asked for that.
         """
+        if progress.get("step", self.job.step) != self.job.step:
+            progress["log"] = self._logged(progress["step"])
         with transaction.atomic(using=DEFAULT_DB_ALIAS):
             if not self._mine.update(heartbeat_at=timezone.now(), **progress):
                 raise JobLost(f"Job {self.job.pk} is no longer this run's.")
@@ -118,6 +130,13 @@ class Run:
             setattr(self.job, name, value)
         if asked:
             raise JobCancelled
+
+    def _logged(self, step: str) -> list[list[Any]]:
+        """Return the log with the new step, after how far the last one came."""
+        log = [list(line) for line in self.job.log[-_LOG_LINES:]]
+        if log:
+            log[-1][2:] = [self.job.done, self.job.total]
+        return [*log, [timezone.now().isoformat(), step, 0, None]]
 
     def advance(self, count: int) -> None:
         """Report `count` more as done; what came after the total was counted raises it."""

@@ -32,7 +32,9 @@ def request_erasure(account_id: int, shelves: list[Shelf], *, now: datetime) -> 
     """Leave the erasure of shelves to be done; its result is the receipt."""
     owned = sorted({(shelf.agent.pk, shelf.user_id) for shelf in shelves})
     payload = {"account_id": account_id, "owned": [list(each) for each in owned]}
-    return jobs.enqueue("erase_user", payload, key=f"erase account {account_id}", now=now)
+    return jobs.enqueue(
+        "erase_user", payload, key=f"erase account {account_id}", account_id=account_id, now=now
+    )
 
 
 def receipts_of(account_id: int) -> list[Job]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from functools import wraps
 from typing import Any
 from urllib.parse import urlencode
@@ -11,7 +10,6 @@ from urllib.parse import urlencode
 from django import forms
 from django.contrib import messages
 from django.contrib.auth import get_user_model
-from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.paginator import Paginator
 from django.db import DatabaseError
@@ -28,6 +26,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from agents import audit
 from agents.models import Agent, AuditEntry, Identity
 from agents.preferences import PageRequest
+from agents.roles import VIEW_CONTENT, View, for_operators
 from memory.analyzer import fold
 from memory.errors import BackendUnavailable, InvalidMemory
 from memory.services import memories, people
@@ -36,8 +35,6 @@ ACCOUNTS = 50
 UNCLAIMED = 200
 MEMORIES = 30
 _REASON_CHARS = 10
-VIEW_CONTENT = "agents.view_content"
-View = Callable[..., HttpResponse]
 logger = logging.getLogger(__name__)
 
 
@@ -58,19 +55,6 @@ class ReasonForm(forms.Form):
         if len(fold(reason)) < _REASON_CHARS:
             raise ValidationError(_("At least ten characters that can be read."))
         return reason
-
-
-def for_operators(view: View) -> View:
-    """Let in operators: accounts that are staff."""
-
-    @login_required
-    @wraps(view)
-    def guarded(request: PageRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if not request.user.is_staff:
-            raise PermissionDenied
-        return view(request, *args, **kwargs)
-
-    return guarded
 
 
 def for_readers(view: View) -> View:
