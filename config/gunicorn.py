@@ -5,7 +5,7 @@ from __future__ import annotations
 from logging.config import dictConfig
 from typing import Any
 
-from gunicorn.glogging import Logger
+from gunicorn.glogging import Logger  # type: ignore[import-untyped]
 
 from config.settings import LOGGING
 

@@ -380,6 +380,13 @@ CELERY_BEAT_SCHEDULE = {
 TRASH_DAYS = _number("TRASH_DAYS", 30, least=1)
 """After so many days in the trash a memory is erased."""
 
+# --- metrics ---------------------------------------------------------------------------
+
+METRICS_TOKEN = env.str("METRICS_TOKEN", "")
+"""What Prometheus sends to read /metrics; without it only operators who are logged in can."""
+if METRICS_TOKEN and (len(METRICS_TOKEN) < 16 or not METRICS_TOKEN.isascii()):
+    raise ImproperlyConfigured("METRICS_TOKEN must be 16 characters of ASCII or more.")
+
 # --- logs ------------------------------------------------------------------------------
 
 LOG_LEVEL = env.str("LOG_LEVEL", "INFO").upper()

@@ -74,6 +74,7 @@ OPERATORS = {
     "agents/<str:agent>/": (LOGIN, 403, 200, 200),
     "POST agents/<str:agent>/switch/": (LOGIN, 403, "/agents/", "/agents/"),
     "users/": (LOGIN, 403, 200, 200),
+    "system/": (LOGIN, 403, 200, 200),
     "users/read/?agent={agent}&user_id=bob": (LOGIN, 403, 403, 200),
     "users/read/<int:entry_id>/": (LOGIN, 403, 403, 404),
 }
@@ -82,7 +83,7 @@ TABLE = {
     **{route: (first, *[other] * 3) for route, (first, other) in OPEN.items()},
     **OPERATORS,
 }
-FOR_PROGRAMS = ("api/", "^api/", "healthz", "readyz")
+FOR_PROGRAMS = ("api/", "^api/", "healthz", "readyz", "metrics")
 ADMIN = "admin/"
 
 
