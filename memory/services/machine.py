@@ -61,8 +61,8 @@ def disk() -> Disk:
 
 def _room(free: int, total: int) -> Finding:
     mend = _(
-        "Make room: old backups (in another place there is a copy?), logs, du -xh --max-depth=2 / "
-        "| sort -h says what is large. Nothing is lost; saves fail while the disk is full."
+        "Make room: old backups that have a copy elsewhere, old logs; du -xh --max-depth=2 / | "
+        "sort -h says what is large. Nothing is lost; saves fail while the disk is full."
     )
     if free < _GB / 5:
         return Finding(State.DOWN, _("The disk is full, or will be in a moment."), mend)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from django.db import DatabaseError
+from django.db import Error
 
 from agents.models import Agent, ApiKey
 from memory.services import machine, system
@@ -46,7 +46,7 @@ def render(report: Report) -> str:
 def _collected(collect: Collector, report: Report) -> list[Metric]:
     try:
         return list(collect(report))
-    except DatabaseError:  # hippo_store_up says which
+    except Error:  # hippo_store_up says which
         return []
 
 

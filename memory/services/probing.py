@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
-from django.db import connections
+from django.db import Error, connections
 
 Answer = TypeVar("Answer")
 
@@ -35,6 +35,8 @@ class _Question(Generic[Answer]):
     def _run(self) -> None:
         try:
             self.answer = self._ask()
+        except Error as error:  # a database: what is told of the part says it, too
+            logger.warning("the probe of %s fails: %s", self._name, error)
         except Exception:
             logger.exception("the probe of %s fails", self._name)
         finally:

@@ -7,7 +7,7 @@ import threading
 import time
 from datetime import datetime, timedelta
 
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
+from django.db import DEFAULT_DB_ALIAS, Error, connections
 from django.utils import timezone
 
 from memory.models import Pulse
@@ -31,7 +31,7 @@ def note(name: str) -> None:
     try:
         if not Pulse.objects.filter(pk=name).update(at=now):
             Pulse.objects.bulk_create([Pulse(name=name, at=now)], ignore_conflicts=True)
-    except DatabaseError as error:
+    except Error as error:
         logger.warning("no sign of life of %s: %s", name, error)
         connections[DEFAULT_DB_ALIAS].close()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db import DatabaseError, connections
+from django.db import Error, connections
 from django.db.models import Sum
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
@@ -72,7 +72,7 @@ def look(alias: str, agents: int, *, has_counts: bool) -> StoreReport:
         milliseconds = (time.perf_counter() - began) * 1000
         index, version = _index(alias)
         counts = _counts(alias) if has_counts else {}
-    except (DatabaseError, HippoError, OSError) as error:
+    except (Error, HippoError, OSError) as error:
         return replace(report, finding=_meaning(alias, error))
     return replace(
         report,

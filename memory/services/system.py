@@ -25,7 +25,8 @@ from memory.services.findings import WELL, Finding, State
 from memory.services.machine import Disk
 from memory.services.store_health import StoreReport
 
-_FIRST_SECONDS, _SECONDS = 0.8, 2.0
+_FIRST_SECONDS, _SECONDS = 1.0, 1.9
+"""How long to wait for the list of stores, then for all parts at once."""
 _BACKGROUND, _BROKER, _CACHE, _DISK = "background", "broker", "cache", "disk"
 
 _UNKNOWN = Finding(
@@ -83,10 +84,8 @@ class Report:
     @property
     def state(self) -> State:
         """Return `DOWN` where nothing can be served, `REDUCED` where something is not well."""
-        control = self.stores[0].finding.state
-        return (
-            control if control == State.DOWN else min(findings.worst(self.findings), State.REDUCED)
-        )
+        is_control_up = self.stores[0].is_up
+        return min(findings.worst(self.findings), State.REDUCED) if is_control_up else State.DOWN
 
 
 def look(*, now: datetime, has_counts: bool = False) -> Report:
@@ -95,7 +94,8 @@ def look(*, now: datetime, has_counts: bool = False) -> Report:
     `has_counts` adds the memories of each agent.
     """
     began = time.monotonic()
-    stores = _known_stores()
+    known = probing.ask_all({"stores": _count_agents}, seconds=_FIRST_SECONDS)["stores"]
+    stores = known or dict.fromkeys(_named_stores(), 0)
     questions: dict[str, Callable[[], Any]] = {
         f"{alias} {has_counts}": partial(store_health.look, alias, agents, has_counts=has_counts)
         for alias, agents in stores.items()
@@ -111,6 +111,8 @@ def look(*, now: datetime, has_counts: bool = False) -> Report:
         answers[f"{alias} {has_counts}"] or store_health.silent(alias, agents, _SECONDS)
         for alias, agents in stores.items()
     ]
+    if not known and reports[0].is_up:  # which there are is in the control database
+        reports[0] = store_health.silent(DEFAULT_DB_ALIAS, 0, _FIRST_SECONDS)
     return _report(answers, reports, began, now=now)
 
 
@@ -139,17 +141,13 @@ def _report(
     )
 
 
-def _known_stores() -> dict[str, int]:
-    """Return the aliases of all stores, the control database first, with their agents.
-
-    Where the control database is silent, those that the settings name.
-    """
-    known = probing.ask_all({"stores": _count_agents}, seconds=_FIRST_SECONDS)["stores"]
-    named = [DEFAULT_DB_ALIAS, *([MYSQL_ALIAS] if MYSQL_ALIAS in settings.DATABASES else [])]
-    return known or dict.fromkeys(named, 0)
+def _named_stores() -> list[str]:
+    """Return the aliases that the settings name, the control database first."""
+    return [DEFAULT_DB_ALIAS, *([MYSQL_ALIAS] if MYSQL_ALIAS in settings.DATABASES else [])]
 
 
 def _count_agents() -> dict[str, int]:
+    """Return the aliases of all stores, the control database first, with their agents."""
     agents = Counter(map(alias_of, MemoryConfig.objects.only("backend", "sqlite_path")))
     return {alias: agents.pop(alias, 0) for alias in known_aliases()} | agents
 

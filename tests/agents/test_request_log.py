@@ -135,6 +135,11 @@ def test_a_text_line_cannot_be_forged():
     assert logs.TextFormatter().format(record).endswith("a\\nERROR forged")
 
 
+def test_another_format_stops_the_start(tmp_path):
+    with Installation(tmp_path, LOG_FORMAT="xml").python("import config.settings") as process:
+        assert "LOG_FORMAT must be text or json" in process.errors()
+
+
 def ask(port, path, **headers):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     connection.request("GET", path, headers=headers)

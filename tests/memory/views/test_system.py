@@ -2,6 +2,7 @@
 
 import os
 import socket
+import threading
 import time
 from collections import namedtuple
 from contextlib import closing
@@ -17,7 +18,7 @@ from agents.models import MemoryConfig
 from memory import fts
 from memory.databases import store_alias
 from memory.models import Job, JobState, MemoryTerms, Pulse
-from memory.services import background, machine, memories, pulses
+from memory.services import background, machine, memories, pulses, system
 from memory.services.background import Background
 from memory.services.findings import WELL, State
 from tests.conftest import MING, NOW
@@ -176,6 +177,18 @@ def test_mysql_that_agents_need_and_nobody_configured_is_told(grace, olga, monke
     mysql = store_of(report, "mysql")
     assert (mysql.agents, mysql.finding.state) == (1, State.DOWN)
     assert "MYSQL_URL" in str(mysql.finding.mend)
+
+
+def test_without_the_list_of_stores_the_control_database_is_told_as_silent(ada, olga, monkeypatch):
+    asked = threading.Event()
+    monkeypatch.setattr(system, "_count_agents", lambda: asked.wait(1.5) and None)
+
+    report = report_of(olga)
+
+    asked.set()
+    assert report.state == State.DOWN
+    assert report.seconds < 3
+    assert [store.alias for store in report.stores] == ["default", "mysql"]
 
 
 @pytest.fixture(params=["trigger", "row", "version", "engine"])
