@@ -146,12 +146,12 @@ class MemoryConfig(models.Model):
 class KeyState(models.TextChoices):
     """What can be said of a key at a moment; `ENDING`, `UNUSED` and `IDLE` ones are live, too."""
 
-    LIVE = "live", _("live")
-    ENDING = "ending", _("ending")
-    EXPIRED = "expired", _("expired")
-    REVOKED = "revoked", _("revoked")
-    UNUSED = "unused", _("never used")
-    IDLE = "idle", _("not used for 90 days")
+    LIVE = "live", _("Live")
+    ENDING = "ending", _("Ending")
+    EXPIRED = "expired", _("Expired")
+    REVOKED = "revoked", _("Revoked")
+    UNUSED = "unused", _("Never used")
+    IDLE = "idle", _("Not used for 90 days")
 
 
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):

@@ -315,7 +315,7 @@ async function copy({ dataset, previousElementSibling: said }) {
   } catch { // no HTTPS, or no permission
     isCopied = document.execCommand("copy");
   }
-  said.textContent = isCopied ? dataset.copied : dataset.selected;
+  said.textContent = isCopied ? dataset.copied : dataset.marked;
   setTimeout(() => { said.textContent = ""; }, UNDO_MS);
 }
 addEventListener("click", (event) => {

@@ -31,9 +31,9 @@ def ends_in(moment: datetime) -> str:
     """Return how long it is to a moment: in minutes, hours or days."""
     minutes = max(round((moment - timezone.now()).total_seconds() / 60), 1)
     if minutes < 2 * _HOUR:
-        return ngettext("ends in %d min", "ends in %d min", minutes) % minutes
+        return ngettext("Ends in %d min", "Ends in %d min", minutes) % minutes
     if minutes < 2 * _DAY:
         hours = round(minutes / _HOUR)
-        return ngettext("ends in %d h", "ends in %d h", hours) % hours
+        return ngettext("Ends in %d h", "Ends in %d h", hours) % hours
     days = round(minutes / _DAY)
-    return ngettext("ends in %d day", "ends in %d days", days) % days
+    return ngettext("Ends in %d day", "Ends in %d days", days) % days

@@ -118,7 +118,10 @@ def issued_context(
 def _watched(agent: Agent, now: datetime) -> ApiKey | None:
     """Return the key whose call says most: the last that was used, else the newest live one."""
     own = ApiKey.objects.filter(agent=agent)
-    return own.latest_used() or own.live(now).order_by("-pk").first()
+    found = own.latest_used() or own.live(now).order_by("-pk").first()
+    if found:
+        found.agent = agent  # the one with its configuration
+    return found
 
 
 def call_context(request: PageRequest, key: ApiKey, *, now: datetime) -> dict[str, Any]:

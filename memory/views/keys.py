@@ -104,7 +104,7 @@ def revoke(request: PageRequest, key: ApiKey) -> HttpResponse:
     if not keys.revoke(key, actor=request.user, now=timezone.now()):
         return _answer(request, _("The key %s was revoked already.") % key, changed=key.pk)
     undo = f"{reverse('key-restore', args=[key.pk])}?{urlencode(narrowing_of(request))}"
-    return _answer(request, _("Revoked the key %s.") % key, undo=undo, changed=key.pk)
+    return _answer(request, _("The key %s is revoked.") % key, undo=undo, changed=key.pk)
 
 
 @require_POST
