@@ -271,7 +271,7 @@ def test_nobody_waits_for_a_key_that_does_not_work(web, local, end):
 
     assert "does not work any more" in text
     assert "hx-get" not in text
-    assert "This agent has no key yet" in text_of(web.get(CONNECT))
+    assert "No key of this agent works" in text_of(web.get(CONNECT))
 
 
 def test_without_htmx_it_leads_to_the_page(web, local):
