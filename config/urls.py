@@ -31,6 +31,7 @@ urlpatterns = [
     path("me/", views.preferences, name="preferences"),
     path("me/memory/", include("memory.routes.mine")),
     path("agents/", include("memory.routes.agents")),
+    path("keys/", include("memory.routes.keys")),
     path("users/", include("memory.routes.people")),
     path("system/", system.page, name="system"),
     path("look/", views.look, name="look"),

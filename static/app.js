@@ -314,3 +314,25 @@ function press(event) {
   const target = selected || $(`[data-key="${CSS.escape(event.key)}"]`);
   if (target) { event.preventDefault(); target.click(); }
 }
+
+// --- keys: copied by a button, and not kept for who comes back to the page ---
+
+async function copy({ dataset, previousElementSibling: said }) {
+  const box = document.getElementById(dataset.copy);
+  getSelection().selectAllChildren(box);
+  let isCopied = false;
+  try {
+    await navigator.clipboard.writeText(box.textContent);
+    isCopied = true;
+  } catch { // no HTTPS, or no permission
+    isCopied = document.execCommand("copy");
+  }
+  said.textContent = isCopied ? dataset.copied : dataset.marked;
+  setTimeout(() => { said.textContent = ""; }, UNDO_MS);
+}
+addEventListener("click", (event) => {
+  const button = event.target.closest?.("[data-copy]");
+  if (button) copy(button);
+});
+// the browser may keep the page whole, to show it again after Back
+addEventListener("pagehide", () => $$("[data-secret]").forEach((each) => each.replaceChildren()));

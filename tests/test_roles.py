@@ -16,7 +16,7 @@ ROLES = ("anonymous", "user", "operator", "superuser")
 LOGIN = "/accounts/login/"
 OTHERS = {
     "<int:memory_id>": "{memory}", "<int:version>": "1", "<str:agent>": "{agent}",
-    "<int:job_id>": "7", "<int:entry_id>": "7",
+    "<int:job_id>": "7", "<int:entry_id>": "7", "<int:key_id>": "{key}",
 }  # fmt: skip
 
 # what everybody who is logged in gets; anonymous is led to the login
@@ -73,6 +73,12 @@ OPERATORS = {
     "agents/": (LOGIN, 403, 200, 200),
     "agents/<str:agent>/": (LOGIN, 403, 200, 200),
     "POST agents/<str:agent>/switch/": (LOGIN, 403, "/agents/", "/agents/"),
+    "agents/<str:agent>/connect/": (LOGIN, 403, 200, 200),
+    "keys/": (LOGIN, 403, 200, 200),
+    "keys/<int:key_id>/first-call/": (LOGIN, 403, "/agents/ada/connect/", "/agents/ada/connect/"),
+    "POST keys/<int:key_id>/rotate/": (LOGIN, 403, 404, 404),  # without an overlap
+    "POST keys/<int:key_id>/revoke/": (LOGIN, 403, "/keys/", "/keys/"),
+    "POST keys/<int:key_id>/restore/": (LOGIN, 403, "/keys/", "/keys/"),
     "users/": (LOGIN, 403, 200, 200),
     "system/": (LOGIN, 403, 200, 200),
     "users/read/?agent={agent}&user_id=bob": (LOGIN, 403, 403, 200),
@@ -102,8 +108,10 @@ FOR_PEOPLE = [each for each in routes() if not each.startswith(FOR_PROGRAMS)]
 @pytest.fixture
 def others(ada, remember):
     """The agent and a memory of bob, who none of the four is; nothing is left to set up."""
-    find_key(issue_key(ada)[1], now=NOW)
-    return {"agent": ada.name, "memory": remember(ada, "bob", "Bob deploys on Fridays").pk}
+    row, key = issue_key(ada)
+    find_key(key, now=NOW)
+    memory = remember(ada, "bob", "Bob deploys on Fridays")
+    return {"agent": ada.name, "memory": memory.pk, "key": row.pk}
 
 
 @pytest.fixture(params=ROLES)

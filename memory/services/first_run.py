@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, transaction
-from django.utils import timezone
 from django.utils.translation import gettext
 
-from agents.auth import issue_key
+from agents import keys
+from agents.keys import NewKey
 from agents.models import Agent, ApiKey, Backend
 from memory.databases import (
     MYSQL_SILENT,
@@ -69,15 +71,16 @@ def create_first_agent(name: str, *, backend: str, language: str) -> Agent:
     return agent
 
 
-def issue_first_key(agent: Agent) -> str:
+def issue_first_key(agent: Agent, *, actor: Any, now: datetime) -> str:
     """Return a key of `agent`; an earlier one of here that nobody used is revoked.
 
     A page that was loaded again therefore leaves one key, the one that is seen.
     """
     with transaction.atomic(using=DEFAULT_DB_ALIAS):
         unseen = ApiKey.objects.filter(agent=agent, name=_KEY_NAME, last_used_at=None)
-        unseen.filter(revoked_at=None).update(revoked_at=timezone.now())
-        return issue_key(agent, name=_KEY_NAME)[1]
+        for key in unseen.filter(revoked_at=None).select_related("agent"):
+            keys.revoke(key, actor=actor, now=now)
+        return keys.create(agent, NewKey(_KEY_NAME), actor=actor, now=now)[1]
 
 
 def _time(backend: Backend) -> Trial:
