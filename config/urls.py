@@ -32,6 +32,7 @@ urlpatterns = [
     path("me/memory/", include("memory.routes.mine")),
     path("agents/", include("memory.routes.agents")),
     path("users/", include("memory.routes.people")),
+    path("", include("memory.routes.operating")),
     path("look/", views.look, name="look"),
     path("accounts/", include("agents.pages")),
     path("admin/", admin.site.urls),

@@ -64,6 +64,8 @@ def _places(request: PageRequest) -> list[Place]:
     ]
     if request.user.is_staff:
         places.append(Place(_("Users"), reverse("users"), "users"))
+        places.append(Place(_("Audit"), reverse("audit"), "history"))
+        places.append(Place(_("Playground"), reverse("playground"), "flask"))
         places.append(Place(_("API reference"), reverse("api-docs"), "file-text"))
     if request.user.is_superuser:
         places.append(Place(_("Plain admin"), reverse("admin:index"), "database"))
