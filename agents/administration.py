@@ -151,7 +151,10 @@ def link(
 
 
 def unlink(actor: Any, account_id: int, identity_id: int, *, now: datetime) -> None:
-    """Take an identity from an account; the memories stay. Raises Refused, Identity.DoesNotExist."""
+    """Take an identity from an account; the memories stay.
+
+    Raises Refused, Identity.DoesNotExist.
+    """
     with _locked(actor, account_id) as (doer, account):
         if not may_link(doer, account):
             raise Refused(_("Only a superuser links operators, and nobody else links himself."))

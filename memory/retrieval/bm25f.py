@@ -140,7 +140,7 @@ def content_weight(content_terms: int, average: float) -> float:
 
 
 def finder(query: WeightedQuery) -> Callable[[str, float], dict[str, float]]:
-    """Return what finds the query's terms in a memory's, given what a word of its content counts."""
+    """Return what finds the query in a memory's terms, given what a word of its content counts."""
     # looking for a few words is faster than cutting the text into all of its
     if len(query.weights) <= _FEW_TERMS:
         needles = query.needles

@@ -39,7 +39,12 @@ class TrailForm(forms.Form):
     about = forms.CharField(
         label=_("User name or user ID"), required=False, max_length=255, strip=False
     )
-    agent = forms.CharField(label=_("Agent"), required=False, max_length=200)
+    agent = forms.CharField(
+        label=_("Agent"),
+        required=False,
+        max_length=200,
+        widget=forms.TextInput(attrs={"list": "agent-names"}),
+    )
     since = forms.DateField(
         label=_("From"),
         required=False,
