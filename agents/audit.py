@@ -5,6 +5,7 @@ Those whose memories were read see it.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -141,13 +142,17 @@ def open_trial(actor: Any, agent: Agent, user_id: str, *, now: datetime) -> Audi
     return tried.filter(actor=actor, agent=agent, user_id=user_id).first()
 
 
-def reads_about(account: Any, *, limit: int = 100) -> list[AuditEntry]:
+def reads_about(
+    account: Any, agents: Collection[Agent] = (), *, limit: int = 100
+) -> list[AuditEntry]:
     """Return who read the account's memories, newest first, at most `limit`; two queries.
 
     Those of its present identities count, too: what was read before they were linked, or
-    is another account's as well.
+    is another account's as well. So do exports of all that `agents` remember of anybody.
     """
-    return list(_about(account).filter(action__in=READS)[:limit])
+    whole = Q(action=AuditAction.EXPORTED, user_id="", agent__in=agents)
+    about = AuditEntry.objects.filter(_about(account) | whole, action__in=READS)
+    return list(about[:limit])
 
 
 def deeds_about(account: Any, *, limit: int = 100) -> list[AuditEntry]:
@@ -155,7 +160,7 @@ def deeds_about(account: Any, *, limit: int = 100) -> list[AuditEntry]:
 
     That another account was given an identity of the same user_id is among it.
     """
-    return list(_about(account).filter(action__in=DEEDS)[:limit])
+    return list(AuditEntry.objects.filter(_about(account), action__in=DEEDS)[:limit])
 
 
 def password_giver(account: Any) -> AuditEntry | None:
@@ -169,14 +174,14 @@ def password_giver(account: Any) -> AuditEntry | None:
     return None if last is None or last.actor_id == account.pk else last
 
 
-def _about(account: Any) -> Any:
+def _about(account: Any) -> Q:
     about = Q(subject=account)
     for identity in Identity.objects.filter(account=account):
         own = Q(user_id=identity.user_id)
         # of no agent is what concerns all of them; what an agent that is gone knew is not ours
         of_agent = Q(agent=identity.agent_id) | Q(agent=None, agent_name="")
         about |= own if identity.agent_id is None else own & of_agent
-    return AuditEntry.objects.filter(about)
+    return about
 
 
 def _owners(agent: Agent, user_id: str) -> Any:

@@ -27,6 +27,7 @@ _NAMES: dict[str, str | Promise] = {
     "account": _("account"),
     "fields": _("fields"),
     "first": _("the first account"),
+    "every user": _("of every user"),
 }
 _VALUES: dict[str, str | Promise] = {
     "True": _("yes"),
@@ -84,6 +85,12 @@ def detail_link(detail: str) -> SafeString | str:
 def field_name(name: str) -> str:
     """Return what people call a field that is searched."""
     return str(FIELD_NAMES[name])
+
+
+@register.filter
+def term_words(term: str) -> str:
+    """Return a term as people read it; one that stands for all with its beginning has dots."""
+    return f"{term[:-1]}…" if term.endswith("~") else term
 
 
 @register.filter

@@ -6,9 +6,11 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError, transaction
+from django.utils import timezone
 
+from agents import audit
 from agents.auth import issue_key
-from agents.models import Agent, Backend
+from agents.models import Agent, AuditAction, Backend
 from memory.databases import migrate_store, mysql_alias, mysql_obstacle, store_alias
 from memory.errors import BackendUnavailable
 from memory.management.base import HippoCommand
@@ -42,6 +44,7 @@ class Command(HippoCommand):
                     language=options["language"],
                 )
                 _, key = issue_key(agent, name="first key", user_id=options["user"])
+                audit.note(None, AuditAction.AGENT_CREATED, agent=agent, now=timezone.now())
                 alias = store_alias(agent)  # a store that cannot be opened leaves no agent
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from error
