@@ -46,7 +46,7 @@ def test_shares_add_up_to_the_score_that_is_shown(known, options):
             for share in shares:
                 occurrences = sum(each.times * each.weight for each in share.fields)
                 assert share.nats == pytest.approx(share.gain * occurrences / (1 + occurrences))
-    assert found > 20
+    assert found > 15
 
 
 @pytest.mark.parametrize("query", ["c++", "100%", "gen-itgc"])
@@ -56,7 +56,7 @@ def test_what_is_matched_letter_by_letter_adds_up_too(known, query):
     explanation = why[hit.memory.pk]
     assert (reading.way, reading.literals) == ("signs", (query,))
     assert sum(share.score for share in explanation.shares) == pytest.approx(hit.score, abs=1e-9)
-    assert explanation.shares[0].fields[0].name == ("name" if query == "c++" else "content")
+    assert explanation.shares[0].fields[0].name == ("content" if query == "100%" else "name")
 
 
 def test_a_word_is_explained_by_where_it_stands_and_how_rare_it_is(known):
