@@ -48,23 +48,16 @@ class Ranked(NamedTuple):
     matched: Collection[str]
 
 
-class Document(NamedTuple):
-    """A candidate and BM25F's pseudo-frequency of every query term in it."""
-
-    id: int
-    created_at: Any
-    found: dict[str, float]
-
-
 @dataclass(frozen=True, slots=True)
 class Weighed:
     """Candidates of a scope, and what makes their scores.
 
-    `gains` are nats that a term adds where it is found without end; `most` is what counts as
-    all of the query.
+    `documents` are id, time of creation and BM25F's pseudo-frequency of every term. `gains`
+    are the nats that a term adds where it is found without end; `most` is what counts as all
+    of the query.
     """
 
-    documents: Sequence[Document]
+    documents: Sequence[tuple[int, Any, Mapping[str, float]]]
     frequency: Counter[str]
     gains: Mapping[str, float]
     most: float
@@ -104,10 +97,10 @@ def weigh(
     """Look for the query in every candidate, and weigh its terms; `rows` as `rank` takes them."""
     average, find = average_length(scope), finder(query)
     documents = [
-        Document(memory_id, created_at, find(terms, content_weight(content_terms, average)))
+        (memory_id, created_at, find(terms, content_weight(content_terms, average)))
         for memory_id, created_at, terms, content_terms in rows
     ]
-    frequency = Counter(chain.from_iterable(each.found for each in documents)) | counts
+    frequency = Counter(chain.from_iterable(found for _, _, found in documents)) | counts
     total = max(scope.memory_count, 1)
     gains = {
         term: weight * math.log(1 + total / (frequency[term] + 0.5))

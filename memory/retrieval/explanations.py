@@ -10,7 +10,7 @@ from agents.models import Agent
 from memory import analyzer
 from memory.models import Memory, Scope
 from memory.retrieval import bm25f, lexical
-from memory.retrieval.bm25f import DESCRIPTION_WEIGHT, NAME_WEIGHT, Document, Weighed, WeightedQuery
+from memory.retrieval.bm25f import DESCRIPTION_WEIGHT, NAME_WEIGHT, Weighed, WeightedQuery
 from memory.retrieval.candidates import MAX_CANDIDATES, SearchRequest, Wanted, encoded
 from memory.retrieval.lexical import Found
 
@@ -123,16 +123,19 @@ def _of_words(scope: Scope, found: Found, ids: Collection[int]) -> dict[int, Exp
     query, average = found.queries[scope.pk], bm25f.average_length(scope)
     weighed = bm25f.weigh(scope, query, (row[:4] for row in rows.values()), found.candidates.counts)
     explained = {}
-    for document in weighed.documents:
-        if document.id in ids:
-            terms, content_terms = rows[document.id][2:4]
+    for memory_id, _created_at, occurrences in weighed.documents:
+        if memory_id in ids:
+            terms, content_terms = rows[memory_id][2:4]
             weight = bm25f.content_weight(content_terms, average)
             fields = _by_field(query, terms, weight)
-            reached = bm25f.reach(document.found, weighed.gains)
-            shares = _shares(found, query, weighed, document, fields)
-            score = bm25f.score(reached, weighed.most)
-            explained[document.id] = Explanation(
-                score, shares, content_terms, weight, reached, weighed.most
+            reached = bm25f.reach(occurrences, weighed.gains)
+            explained[memory_id] = Explanation(
+                bm25f.score(reached, weighed.most),
+                _shares(found, query, weighed, occurrences, fields),
+                content_terms,
+                weight,
+                reached,
+                weighed.most,
             )
     return explained
 
@@ -141,15 +144,15 @@ def _shares(
     found: Found,
     query: WeightedQuery,
     weighed: Weighed,
-    document: Document,
+    occurrences: Mapping[str, float],
     fields: Mapping[str, tuple[FieldCount, ...]],
 ) -> tuple[Share, ...]:
     """Share a memory's score among its words by the nats that each adds."""
-    reached = bm25f.reach(document.found, weighed.gains)
+    reached = bm25f.reach(occurrences, weighed.gains)
     score = bm25f.score(reached, weighed.most)
     shares = []
-    for term, occurrences in document.found.items():
-        nats = bm25f.reach({term: occurrences}, weighed.gains)
+    for term, times in occurrences.items():
+        nats = bm25f.reach({term: times}, weighed.gains)
         shares.append(
             Share(
                 word=found.words[term],
