@@ -6,14 +6,19 @@ from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
 from django.contrib.contenttypes.models import ContentType
 from django.db import DEFAULT_DB_ALIAS, transaction
 from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
 
+from agents import audit
 from agents.first_run import has_accounts
-from agents.models import Identity, Profile
+from agents.models import AuditAction, Identity, Profile
 
 
 class AccountAdapter(DefaultAccountAdapter):
@@ -25,6 +30,14 @@ class AccountAdapter(DefaultAccountAdapter):
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         """Return whether anybody may make an account."""
         return bool(settings.SIGNUP_OPEN)
+
+    def login(self, request: HttpRequest, user: Any) -> None:
+        """Log in; as long as somebody else gave the password, say who."""
+        super().login(request, user)
+        if entry := audit.password_giver(user):
+            day = date_format(timezone.localtime(entry.created_at))
+            text = _("%(who)s gave you this password on %(day)s and knows it; choose your own.")
+            messages.warning(request, text % {"who": entry.actor_name, "day": day})
 
     def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
         # allauth's has the Host header in it: with a port made up, one could go on guessing
@@ -48,4 +61,12 @@ def create_operator(username: str, password: str, *, language: str, time_zone: s
         account = get_user_model().objects.create_superuser(username, password=password)
         Identity.objects.create(account=account, user_id=username)
         Profile.objects.create(account=account, language=language, time_zone=time_zone)
+        now = timezone.now()
+        audit.note(account, AuditAction.ACCOUNT_CREATED, subject=account, detail="first", now=now)
     return account
+
+
+def note_own_password(user: Any, **kwargs: Any) -> None:
+    """Record that somebody chose the own password: from then on nobody else knows it."""
+    detail, now = audit.PASSWORD_CHANGED, timezone.now()
+    audit.note(user, AuditAction.ACCOUNT_CHANGED, subject=user, detail=detail, now=now)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, NoReturn
 
-from django.db import IntegrityError
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, transaction
 from django.utils import timezone
 from rest_framework.authentication import SessionAuthentication
 from rest_framework.exceptions import (
@@ -22,11 +22,11 @@ from rest_framework.exceptions import (
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents import keys
+from agents import audit, keys
 from agents.authentication import IsOperator
 from agents.endpoint import ApiView, endpoint
 from agents.keys import NewKey
-from agents.models import Agent, ApiKey, Backend
+from agents.models import Agent, ApiKey, AuditAction, Backend
 from agents.serializers import (
     AgentPage,
     AgentSerializer,
@@ -80,8 +80,9 @@ class AgentsView(OperatorView):
     )  # fmt: skip
     def post(self, request: Request, query: Any, body: dict[str, Any]) -> Response:
         """Create an agent, with memory on in local SQLite; `memory-config` changes that."""
-        with _name_taken_meanwhile():
+        with _name_taken_meanwhile(), transaction.atomic(using=DEFAULT_DB_ALIAS):
             agent = Agent.objects.create_agent(backend=Backend.SQLITE, **body)
+            _note(request, AuditAction.AGENT_CREATED, agent)
         return Response(AgentSerializer(agent).data, status=201)
 
 
@@ -103,14 +104,18 @@ class AgentDetailView(OperatorView):
         for name, value in body.items():
             setattr(found, name, value)
         found.full_clean()
-        with _name_taken_meanwhile():
+        with _name_taken_meanwhile(), transaction.atomic(using=DEFAULT_DB_ALIAS):
             found.save(update_fields=list(body))
+            _note(request, AuditAction.SETTING_CHANGED, found, f"fields: {', '.join(body)}")
         return Response(AgentSerializer(found).data)
 
     @endpoint("delete_agent", answers={204: None}, errors=_ERRORS, tags=_TAGS)
     def delete(self, request: Request, agent: str, query: Any) -> Response:
         """Delete an agent, its keys, and everything that it remembers of anybody."""
-        self.find_agent(agent).delete()
+        found = self.find_agent(agent)
+        with transaction.atomic(using=DEFAULT_DB_ALIAS):
+            _note(request, AuditAction.AGENT_DELETED, found)
+            found.delete()
         return Response(status=204)
 
 
@@ -190,6 +195,10 @@ class KeyNotLive(APIException):
 def _shown(issued: keys.Issued) -> Response:
     headers = {"Cache-Control": "no-store"}
     return Response(IssuedKey(issued).data, status=201, headers=headers)
+
+
+def _note(request: Request, action: AuditAction, agent: Agent, detail: str = "") -> None:
+    audit.note(request.user, action, agent=agent, detail=detail, now=timezone.now())
 
 
 @contextmanager

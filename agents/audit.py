@@ -5,6 +5,7 @@ Those whose memories were read see it.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,6 +18,17 @@ from agents.models import Agent, AuditAction, AuditEntry, Identity
 
 READING_TIME = timedelta(minutes=15)
 """How long a reason that was given lets somebody read."""
+PASSWORD_GIVEN, PASSWORD_RESET, PASSWORD_CHANGED = (
+    "password: given", "password: reset", "password: changed",
+)  # fmt: skip
+"""Details of an account's entries: who knows its password is read from the last of them."""
+READS = (AuditAction.CONTENT_READ, AuditAction.CONTENT_TRIED, AuditAction.EXPORTED)
+DEEDS = (
+    AuditAction.ACCOUNT_CREATED, AuditAction.ACCOUNT_CHANGED, AuditAction.IDENTITY_LINKED,
+    AuditAction.IDENTITY_UNLINKED, AuditAction.IMPORTED, AuditAction.USER_ERASED,
+    AuditAction.KEY_CREATED, AuditAction.KEY_ROTATED, AuditAction.KEY_REVOKED,
+)  # fmt: skip
+"""What somebody sees of others: who saw the memories, and what was done to them or the account."""
 
 
 def owns(account: Any, agent: Agent, user_id: str) -> bool:
@@ -25,9 +37,15 @@ def owns(account: Any, agent: Agent, user_id: str) -> bool:
 
 
 def note_content_read(
-    actor: Any, agent: Agent, user_id: str, *, reason: str, now: datetime
+    actor: Any,
+    agent: Agent,
+    user_id: str,
+    *,
+    reason: str,
+    now: datetime,
+    action: AuditAction = AuditAction.CONTENT_READ,
 ) -> AuditEntry:
-    """Record that `actor` is about to read what `agent` remembers of `user_id`.
+    """Record that `actor` is about to read, or to try, what `agent` remembers of `user_id`.
 
     It is committed when this returns, whatever becomes of the reading, and so may not be
     called within a transaction. Raises ValidationError for a reason that is empty or has
@@ -36,7 +54,7 @@ def note_content_read(
     owner = _owners(agent, user_id).select_related("account").order_by("pk").first()
     entry = _entry(
         actor,
-        AuditAction.CONTENT_READ,
+        action,
         agent=agent,
         user_id=user_id,
         subject=owner.account if owner else None,
@@ -117,17 +135,53 @@ def note_shown(entry: AuditEntry, count: int) -> None:
     AuditEntry.objects.filter(pk=entry.pk).update(count=F("count") + count)
 
 
-def reads_about(account: Any, *, limit: int = 100) -> list[AuditEntry]:
+def open_trial(actor: Any, agent: Agent, user_id: str, *, now: datetime) -> AuditEntry | None:
+    """Return the entry under which `actor` may try recalls of `user_id` for now, or None."""
+    since = now - READING_TIME
+    tried = AuditEntry.objects.filter(action=AuditAction.CONTENT_TRIED, created_at__gt=since)
+    return tried.filter(actor=actor, agent=agent, user_id=user_id).first()
+
+
+def reads_about(
+    account: Any, agents: Collection[Agent] = (), *, limit: int = 100
+) -> list[AuditEntry]:
     """Return who read the account's memories, newest first, at most `limit`; two queries.
 
     Those of its present identities count, too: what was read before they were linked, or
-    is another account's as well.
+    is another account's as well. So do exports of all that `agents` remember of anybody.
     """
+    whole = Q(action=AuditAction.EXPORTED, user_id="", agent__in=agents)
+    about = AuditEntry.objects.filter(_about(account) | whole, action__in=READS)
+    return list(about[:limit])
+
+
+def deeds_about(account: Any, *, limit: int = 100) -> list[AuditEntry]:
+    """Return what was done to the account, its identities and memories; as `reads_about`.
+
+    That another account was given an identity of the same user_id is among it.
+    """
+    return list(AuditEntry.objects.filter(_about(account), action__in=DEEDS)[:limit])
+
+
+def password_giver(account: Any) -> AuditEntry | None:
+    """Return the entry of who else knows the account's password; None where it chose its own."""
+    entries = AuditEntry.objects.filter(
+        subject=account,
+        action__in=(AuditAction.ACCOUNT_CREATED, AuditAction.ACCOUNT_CHANGED),
+        detail__in=(PASSWORD_GIVEN, PASSWORD_RESET, PASSWORD_CHANGED),
+    )
+    last = entries.first()
+    return None if last is None or last.actor_id == account.pk else last
+
+
+def _about(account: Any) -> Q:
     about = Q(subject=account)
     for identity in Identity.objects.filter(account=account):
         own = Q(user_id=identity.user_id)
-        about |= own if identity.agent_id is None else own & Q(agent=identity.agent_id)
-    return list(AuditEntry.objects.filter(about, action=AuditAction.CONTENT_READ)[:limit])
+        # of no agent is what concerns all of them; what an agent that is gone knew is not ours
+        of_agent = Q(agent=identity.agent_id) | Q(agent=None, agent_name="")
+        about |= own if identity.agent_id is None else own & of_agent
+    return about
 
 
 def _owners(agent: Agent, user_id: str) -> Any:

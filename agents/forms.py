@@ -11,7 +11,8 @@ from django.contrib.auth import get_user_model, password_validation
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
-from agents.models import Backend, Profile, validate_agent_name
+from agents.authority import Role
+from agents.models import Agent, Backend, Identity, Profile, validate_agent_name
 
 
 def time_zone_choices() -> list[tuple[str, str]]:
@@ -97,6 +98,75 @@ class OperatorForm(forms.Form):
                 password_validation.validate_password(password, account)
             except ValidationError as error:
                 self.add_error("password", error)
+        return value
+
+
+class AccountForm(forms.Form):
+    """A new account: a plain user."""
+
+    username = forms.CharField(
+        label=_("User name"),
+        max_length=150,
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+        help_text=_("It stays as it is. Agents that send it as user_id remember things of it."),
+    )
+    language = forms.ChoiceField(label=_("Language"), choices=settings.LANGUAGES)
+    password = forms.CharField(
+        label=_("First password"),
+        required=False,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text=_("Left empty, one is made and shown once."),
+    )
+
+    def clean_username(self) -> str:
+        """Return a name that nobody has, in whatever case: the login does not tell them apart."""
+        accounts = get_user_model()
+        name: str = accounts.normalize_username(self.cleaned_data["username"])
+        accounts._meta.get_field("username").run_validators(name)
+        if accounts.objects.filter(username__iexact=name).exists():
+            raise ValidationError(_("There is an account of this name."))
+        return name
+
+    def clean(self) -> dict[str, Any]:
+        """Return the values, if a password that was typed is good enough."""
+        value = self.cleaned_data
+        if password := value.get("password", ""):
+            account = get_user_model()(username=value.get("username", ""))
+            try:
+                password_validation.validate_password(password, account)
+            except ValidationError as error:
+                self.add_error("password", error)
+        return value
+
+
+class RoleForm(forms.Form):
+    """What an account is to be."""
+
+    role = forms.ChoiceField(label=_("Role"), choices=Role)
+
+
+class IdentityForm(forms.ModelForm):
+    """Under which name agents know somebody."""
+
+    class Meta:
+        model = Identity
+        fields = ["user_id", "agent"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["user_id"].widget.attrs["autocomplete"] = "off"
+        agent: Any = self.fields["agent"]
+        agent.queryset, agent.empty_label = Agent.objects.all(), _("all agents")
+
+    def clean(self) -> dict[str, Any]:
+        """Return the values, unless the account has this identity already."""
+        value = super().clean() or self.cleaned_data
+        same = Identity.objects.filter(
+            account=self.instance.account, user_id=value.get("user_id"), agent=value.get("agent")
+        )
+        if same.exists():
+            self.add_error("user_id", _("This account has this identity already."))
         return value
 
 

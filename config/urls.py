@@ -33,7 +33,7 @@ urlpatterns = [
     path("agents/", include("memory.routes.agents")),
     path("keys/", include("memory.routes.keys")),
     path("users/", include("memory.routes.people")),
-    path("system/", system.page, name="system"),
+    path("", include("memory.routes.operating")),
     path("look/", views.look, name="look"),
     path("accounts/", include("agents.pages")),
     path("admin/", admin.site.urls),

@@ -163,6 +163,12 @@ def query_terms(text: str, *, keep_stop_words: bool = True) -> dict[str, float]:
     return telling or (silent if keep_stop_words else {})
 
 
+def stop_words(text: str) -> tuple[str, ...]:
+    """Return the words of a query that are so common that they tell nothing, in their order."""
+    words = (word for word, _term, _weight in _weighted_terms(text[:MAX_QUERY_CHARS]))
+    return tuple(dict.fromkeys(word for word in words if word in STOP_WORDS))
+
+
 def literals(text: str) -> tuple[str, ...]:
     """Return the folded words of a query to be taken letter by letter, or ().
 

@@ -17,6 +17,7 @@ LOGIN = "/accounts/login/"
 OTHERS = {
     "<int:memory_id>": "{memory}", "<int:version>": "1", "<str:agent>": "{agent}",
     "<int:job_id>": "7", "<int:entry_id>": "7", "<int:key_id>": "{key}",
+    "<int:account_id>": "{account}", "<int:identity_id>": "7", "<str:kind>": "csv",
 }  # fmt: skip
 
 # what everybody who is logged in gets; anonymous is led to the login
@@ -83,6 +84,23 @@ OPERATORS = {
     "system/": (LOGIN, 403, 200, 200),
     "users/read/?agent={agent}&user_id=bob": (LOGIN, 403, 403, 200),
     "users/read/<int:entry_id>/": (LOGIN, 403, 403, 404),
+    "users/new/": (LOGIN, 403, 200, 200),
+    "users/erase/?user_id=bob": (LOGIN, 403, 200, 200),
+    "users/erased/<int:job_id>/": (LOGIN, 403, 404, 404),
+    # of another operator, whom superusers manage
+    "users/<int:account_id>/": (LOGIN, 403, 200, 200),
+    "POST users/<int:account_id>/role/": (LOGIN, 403, 422, 422),
+    "POST users/<int:account_id>/active/": (LOGIN, 403, 403, "{page}"),
+    "POST users/<int:account_id>/reading/": (LOGIN, 403, 403, "{page}"),
+    "POST users/<int:account_id>/password/": (LOGIN, 403, 403, 200),
+    "POST users/<int:account_id>/factor/": (LOGIN, 403, 403, "{page}"),
+    "POST users/<int:account_id>/sessions/": (LOGIN, 403, 403, "{page}"),
+    "users/<int:account_id>/link/?user_id=ming": (LOGIN, 403, 422, 200),
+    "POST users/<int:account_id>/unlink/<int:identity_id>/": (LOGIN, 403, 403, 404),
+    "users/<int:account_id>/erase/": (LOGIN, 403, 403, 200),
+    "audit/": (LOGIN, 403, 200, 200),
+    "audit/export.<str:kind>": (LOGIN, 403, 200, 200),
+    "playground/": (LOGIN, 403, 200, 200),
 }
 TABLE = {
     **{route: (LOGIN, *[answer] * 3) for route, answer in LOGGED_IN.items()},
@@ -110,8 +128,9 @@ def others(ada, remember):
     """The agent and a memory of bob, who none of the four is; nothing is left to set up."""
     row, key = issue_key(ada)
     find_key(key, now=NOW)
+    ola = get_user_model().objects.create_user("ola", is_staff=True)
     memory = remember(ada, "bob", "Bob deploys on Fridays")
-    return {"agent": ada.name, "memory": memory.pk, "key": row.pk}
+    return {"agent": ada.name, "memory": memory.pk, "key": row.pk, "account": ola.pk}
 
 
 @pytest.fixture(params=ROLES)
@@ -156,7 +175,9 @@ def test_everybody_gets_what_is_theirs_and_no_more(role, client, others):
     answers = {route: outcome(ask(client, route, others)) for route in TABLE}
 
     column = ROLES.index(role)
-    assert answers == {route: expected[column] for route, expected in TABLE.items()}
+    page = f"/users/{others['account']}/"
+    expected = {route: each[column] for route, each in TABLE.items()}
+    assert answers == {route: page if e == "{page}" else e for route, e in expected.items()}
 
 
 def test_nothing_is_done_for_those_who_are_not_logged_in(client, others, django_user_model):

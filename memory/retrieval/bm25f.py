@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -48,6 +48,21 @@ class Ranked(NamedTuple):
     matched: Collection[str]
 
 
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """Candidates of a scope, and what makes their scores.
+
+    `documents` are id, time of creation and BM25F's pseudo-frequency of every term. `gains`
+    are the nats that a term adds where it is found without end; `most` is what counts as all
+    of the query.
+    """
+
+    documents: Sequence[tuple[int, Any, Mapping[str, float]]]
+    frequency: Counter[str]
+    gains: Mapping[str, float]
+    most: float
+
+
 def rank(
     scope: Scope,
     query: WeightedQuery,
@@ -62,37 +77,68 @@ def rank(
     `rows` hold id, created_at, terms and the length of the content in terms. Document
     frequencies are `counts`, for terms not in it the candidates' own.
     """
-    average = max(scope.content_terms / max(scope.memory_count, 1), 1.0)
-    # looking for a few words is faster than cutting the text into all of its
-    needles = query.needles if len(query.weights) <= _FEW_TERMS else []
-    documents = []
-    for memory_id, created_at, terms, content_terms in rows:
-        length = 1 - LENGTH_PENALTY + LENGTH_PENALTY * content_terms / average
-        found = (
-            _find_words(terms, needles, CONTENT_WEIGHT / length)
-            if needles
-            else _cut_words(terms, query, CONTENT_WEIGHT / length)
-        )
-        documents.append((memory_id, created_at, found))
+    weighed = weigh(scope, query, rows, counts)
+    gains = weighed.gains
+    places = [
+        (reach(found, gains), created_at, memory_id, found)
+        for memory_id, created_at, found in weighed.documents
+    ]
+    # scores rise with what is reached: only the best need theirs
+    best = (
+        Ranked(memory_id, score(reached, weighed.most), found)
+        for reached, _, memory_id, found in heapq.nlargest(limit, places)
+    )
+    return [each for each in best if each.score >= min_score]
+
+
+def weigh(
+    scope: Scope, query: WeightedQuery, rows: Iterable[Sequence[Any]], counts: Counter[str]
+) -> Weighed:
+    """Look for the query in every candidate, and weigh its terms; `rows` as `rank` takes them."""
+    average, find = average_length(scope), finder(query)
+    documents = [
+        (memory_id, created_at, find(terms, content_weight(content_terms, average)))
+        for memory_id, created_at, terms, content_terms in rows
+    ]
     frequency = Counter(chain.from_iterable(found for _, _, found in documents)) | counts
     total = max(scope.memory_count, 1)
     gains = {
         term: weight * math.log(1 + total / (frequency[term] + 0.5))
         for term, weight in query.weights.items()
     }
-    places = []
-    for memory_id, created_at, found in documents:
-        reached = 0.0
-        for term, occurrences in found.items():
-            reached += gains[term] * occurrences / (K1 + occurrences)
-        places.append((reached, created_at, memory_id, found))
-    # scores rise with what is reached: only the best need theirs
-    most = min(sum(gains.values()), ENOUGH_NATS)
-    best = (
-        Ranked(memory_id, 1 - math.exp(-2 * reached / most), found)
-        for reached, _, memory_id, found in heapq.nlargest(limit, places)
-    )
-    return [each for each in best if each.score >= min_score]
+    return Weighed(documents, frequency, gains, min(sum(gains.values()), ENOUGH_NATS))
+
+
+def reach(found: Mapping[str, float], gains: Mapping[str, float]) -> float:
+    """Return a memory's BM25F in nats; of one term alone what that adds to it."""
+    reached = 0.0
+    for term, occurrences in found.items():
+        reached += gains[term] * occurrences / (K1 + occurrences)
+    return reached
+
+
+def score(reached: float, most: float) -> float:
+    """Return the score in [0, 1) of what a memory reaches."""
+    return 1 - math.exp(-2 * reached / most)
+
+
+def average_length(scope: Scope) -> float:
+    """Return how many terms a content of the scope has."""
+    return max(scope.content_terms / max(scope.memory_count, 1), 1.0)
+
+
+def content_weight(content_terms: int, average: float) -> float:
+    """Return what a word in a content of so many terms counts: less in a long one."""
+    return CONTENT_WEIGHT / (1 - LENGTH_PENALTY + LENGTH_PENALTY * content_terms / average)
+
+
+def finder(query: WeightedQuery) -> Callable[[str, float], dict[str, float]]:
+    """Return what finds the query in a memory's terms, given what a word of its content counts."""
+    # looking for a few words is faster than cutting the text into all of its
+    if len(query.weights) <= _FEW_TERMS:
+        needles = query.needles
+        return lambda terms, weight: _find_words(terms, needles, weight)
+    return lambda terms, weight: _cut_words(terms, query, weight)
 
 
 def _find_words(

@@ -17,8 +17,8 @@ from memory.models import Memory, Scope, Status
 from memory.querysets import MemoryQuerySet, ScopeQuerySet
 from memory.retrieval import candidates
 from memory.retrieval.bm25f import Ranked, WeightedQuery, rank
+from memory.retrieval.candidates import Candidates, Wanted
 from memory.retrieval.candidates import SearchRequest as SearchRequest
-from memory.retrieval.candidates import Wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,20 @@ class SearchResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """The best candidates; `words` maps the terms that may have matched to what people read."""
+class Found:
+    """The best candidates; `words` maps the terms that may have matched to what people read.
+
+    Found by `queries` among `candidates`, or letter by letter by `literals` with `share`.
+    """
 
     best: Sequence[Ranked] = ()
     words: Mapping[str, str] = field(default_factory=dict)
     truncated: bool = False
     by_type: Counter[str] = field(default_factory=Counter)
+    queries: Mapping[int, WeightedQuery] = field(default_factory=dict)
+    candidates: Candidates = field(default_factory=Candidates)
+    literals: tuple[str, ...] = ()
+    share: float = 1.0
 
 
 def search(agent: Agent, user_id: str, request: SearchRequest, *, now: datetime) -> SearchResult:
@@ -59,7 +66,7 @@ def search(agent: Agent, user_id: str, request: SearchRequest, *, now: datetime)
     candidates, memories; past `candidates.MAX_CANDIDATES` candidates two more and one for every
     term that is admitted. A query without a letter, digit or symbol finds nothing.
     """
-    scope = _find_scope(agent, user_id)
+    scope = find_scope(agent, user_id)
     return search_scopes([scope] if scope else [], request, now=now)
 
 
@@ -73,15 +80,33 @@ def search_scopes(
     if not scopes or request.limit < 1:
         return SearchResult()
     wanted = Wanted(scopes, request, now)
-    found = _literal(wanted, analyzer.literals(request.query)) or _by_terms(wanted)
-    if not found and not request.is_message:
-        found = _literal(wanted, analyzer.short_words(request.query), share=0.5)
-    found = found or _Found()
+    found = find(wanted)
     hits = _fetch(wanted, found.best, found.words)
     return SearchResult(hits, found.truncated, found.by_type)
 
 
-def _find_scope(agent: Agent, user_id: str) -> Scope | None:
+def find(wanted: Wanted) -> Found:
+    """Return the best candidates, however they are found: by signs, by words, by short words."""
+    request = wanted.request
+    found = _literal(wanted, analyzer.literals(request.query)) or _by_terms(wanted)
+    if not found and not request.is_message:
+        found = _literal(wanted, analyzer.short_words(request.query), share=0.5)
+    return found or Found()
+
+
+def literal_field(folded: str, literal: str) -> int:
+    """Return the first field of a memory's folded text that holds a literal: 0 is the name."""
+    fields = folded.split("\n")
+    return next((i for i, text in enumerate(fields) if literal in text), 2)
+
+
+def literal_score(fields: Iterable[int], share: float) -> float:
+    """Return the score of a memory whose literals stand in these fields: the first one counts."""
+    return share * (1.0 - min(fields) / 10)
+
+
+def find_scope(agent: Agent, user_id: str) -> Scope | None:
+    """Return the scope of (agent, user_id), None before its first save."""
     alias = store_alias(agent)
     if not is_user_id(user_id):
         return None
@@ -93,7 +118,7 @@ def _find_scope(agent: Agent, user_id: str) -> Scope | None:
     return next(iter(prepared.instances(Scope, rows, alias)), None)
 
 
-def _literal(wanted: Wanted, literals: tuple[str, ...], share: float = 1.0) -> _Found | None:
+def _literal(wanted: Wanted, literals: tuple[str, ...], share: float = 1.0) -> Found | None:
     """Rank memories that contain every literal: in the name 1, description 0.9, content 0.8.
 
     `share` of that where a literal may be part of a word.
@@ -110,30 +135,33 @@ def _literal(wanted: Wanted, literals: tuple[str, ...], share: float = 1.0) -> _
         return None
     places = []
     for memory_id, created_at, folded, _ in rows[: candidates.MAX_CANDIDATES]:
-        fields = folded.split("\n")
-        first = min(
-            next((i for i, text in enumerate(fields) if literal in text), 2) for literal in literals
-        )
-        places.append((share * (1.0 - first / 10), created_at, memory_id))
+        fields = (literal_field(folded, literal) for literal in literals)
+        places.append((literal_score(fields, share), created_at, memory_id))
     best = [
         Ranked(memory_id, score, literals)
         for score, _, memory_id in heapq.nlargest(wanted.request.limit, places)
         if score >= wanted.request.min_score
     ]
     words = {literal: literal for literal in literals}
-    return _Found(
-        best, words, len(rows) > candidates.MAX_CANDIDATES, Counter(row[-1] for row in rows)
+    return Found(
+        best,
+        words,
+        len(rows) > candidates.MAX_CANDIDATES,
+        Counter(row[-1] for row in rows),
+        literals=literals,
+        share=share,
     )
 
 
-def _by_terms(wanted: Wanted) -> _Found | None:
+def _by_terms(wanted: Wanted) -> Found | None:
     """Rank memories in which any telling term of the query occurs."""
     queries, words = candidates.encoded(wanted)
     found = candidates.find(wanted, queries, words)
     if not found.rows:
         return None
     best = _ranked(wanted, queries, found.rows, found.counts)
-    return _Found(best, words, found.truncated, Counter(row[-1] for row in found.rows))
+    by_type = Counter(row[-1] for row in found.rows)
+    return Found(best, words, found.truncated, by_type, queries, found)
 
 
 def _ranked(

@@ -10,11 +10,12 @@ from typing import Any
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, transaction
+from django.utils import timezone
 from django.utils.translation import gettext
 
-from agents import keys
+from agents import audit, keys
 from agents.keys import NewKey
-from agents.models import Agent, ApiKey, Backend
+from agents.models import Agent, ApiKey, AuditAction, Backend
 from memory.databases import (
     MYSQL_SILENT,
     migrate_store,
@@ -56,7 +57,7 @@ def find_obstacle(backend: str) -> str:
     return gettext("The memory folder cannot be used: %s.") % fault if fault else ""
 
 
-def create_first_agent(name: str, *, backend: str, language: str) -> Agent:
+def create_first_agent(actor: Any, name: str, *, backend: str, language: str) -> Agent:
     """Create an agent whose store is open; one that cannot be opened leaves no agent.
 
     Raises BackendUnavailable, and ValidationError for a name that is malformed or taken.
@@ -67,6 +68,7 @@ def create_first_agent(name: str, *, backend: str, language: str) -> Agent:
         agent = Agent.objects.create_agent(
             name, backend=backend, sqlite_path=SQLITE_FILE, language=language
         )
+        audit.note(actor, AuditAction.AGENT_CREATED, agent=agent, now=timezone.now())
         store_alias(agent)
     return agent
 

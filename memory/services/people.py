@@ -86,6 +86,14 @@ def unclaimed(user_id: str = "", *, limit: int) -> Known:
     return Known(known.shelves[:limit], known.silent)
 
 
+def known_as(user_id: str, agent: Agent | None) -> Known:
+    """Return the shelves of a user_id, of one agent or of every one, whoever owns them."""
+    known = _look(lambda scopes, _: scopes.filter(user_id=user_id))
+    if agent is None:
+        return known
+    return Known([shelf for shelf in known.shelves if shelf.agent == agent], known.silent)
+
+
 def is_known(agent: Agent, user_id: str) -> bool:
     """Return whether `agent` has anything of `user_id`. Raises what a silent store raises."""
     return Scope.objects.of_user(agent, user_id).exists()

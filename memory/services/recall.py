@@ -57,8 +57,16 @@ def recall(
     Raises MemoryOff, MemoryPaused.
     """
     require_on(agent, user_id)
+    found = look(agent, user_id, request, mode=mode, now=now)
+    memories.touch(agent, user_id, [hit.memory.pk for hit in found.hits], now=now)
+    return found
+
+
+def look(
+    agent: Agent, user_id: str, request: SearchRequest, *, mode: str = "auto", now: datetime
+) -> Recall:
+    """Return what a recall would, for those who try it: nothing is noted or counted."""
     result = search(agent, user_id, request, now=now)
-    memories.touch(agent, user_id, [hit.memory.pk for hit in result.hits], now=now)
     degraded = []
     if mode in {"vector", "hybrid"}:
         degraded.append("no_vectors")

@@ -5,10 +5,14 @@ The receipt is pending until a separate look at every store has found nothing le
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from django.contrib.auth import get_user_model
+
+from agents.authority import ACCOUNTS_OF, Role
 from agents.models import Agent
 from memory import analyzer, fts
 from memory.databases import store_alias
@@ -28,19 +32,48 @@ class NotErased(HippoError):
     code = "not_erased"
 
 
-def request_erasure(account_id: int, shelves: list[Shelf], *, now: datetime) -> Job:
-    """Leave the erasure of shelves to be done; its result is the receipt."""
+def request_erasure(
+    account_id: int,
+    shelves: list[Shelf],
+    *,
+    asked_by: int | None = None,
+    deletes_account: bool = False,
+    now: datetime,
+) -> Job:
+    """Leave the erasure of an account's shelves to be done; its result is the receipt.
+
+    `asked_by` is the operator who wants it, None for oneself. With `deletes_account` the
+    account goes when nothing is left, if it is a plain user's then.
+    """
+    payload = {"account_id": account_id, "deletes_account": deletes_account}
+    key, asker = f"erase account {account_id}", asked_by or account_id
+    return _enqueue(key, payload, shelves, asker, now)
+
+
+def request_erasure_of(user_id: str, shelves: list[Shelf], *, asked_by: int, now: datetime) -> Job:
+    """Leave the erasure of shelves of a user_id that no account has to be done."""
+    # a key is shorter than a user_id may be
+    key = f"erase user {hashlib.sha256(user_id.encode()).hexdigest()}"
+    return _enqueue(key, {"account_id": None}, shelves, asked_by, now)
+
+
+def _enqueue(
+    key: str, payload: dict[str, Any], shelves: list[Shelf], asker: int, now: datetime
+) -> Job:
     owned = sorted({(shelf.agent.pk, shelf.user_id) for shelf in shelves})
-    payload = {"account_id": account_id, "owned": [list(each) for each in owned]}
-    return jobs.enqueue(
-        "erase_user", payload, key=f"erase account {account_id}", account_id=account_id, now=now
-    )
+    payload = {**payload, "owned": [list(each) for each in owned]}
+    return jobs.enqueue("erase_user", payload, key=key, account_id=asker, now=now)
 
 
 def receipts_of(account_id: int) -> list[Job]:
-    """Return the erasures that an account asked for, newest first."""
+    """Return the erasures of what an account had, whoever asked for them, newest first."""
     asked = Job.objects.filter(kind="erase_user", key=f"erase account {account_id}")
     return list(asked.order_by("-pk")[:10])
+
+
+def find_receipt(job_id: int) -> Job | None:
+    """Return an erasure, for operators: it names nobody; None where there is no such job."""
+    return Job.objects.filter(kind="erase_user", pk=job_id).first()
 
 
 def erase_user(run: Run, *, now: datetime) -> dict[str, Any]:
@@ -50,10 +83,11 @@ def erase_user(run: Run, *, now: datetime) -> dict[str, Any]:
     it looked for. Old copies in former stores go next, then what is in use. Then the indexes
     are merged, since engines keep deleted terms in their pages until then, and every store is
     looked through once more by other paths than those that erased. Returns the receipt:
-    {"memories", "versions", "requests", "jobs", "stores", "unreached"}.
+    {"memories", "versions", "requests", "jobs", "stores", "unreached", "account"}.
     """
     is_resumed = bool(run.job.checkpoint)
-    forgotten = bulk.forget(run.job.payload["account_id"])
+    account_id = run.job.payload["account_id"]
+    forgotten = bulk.forget(account_id) if account_id else 0
     found = run.job.checkpoint if is_resumed else _found(run, forgotten)
     erased = run.job.done
     for agent, user_id in _owned(run):
@@ -80,7 +114,16 @@ def erase_user(run: Run, *, now: datetime) -> dict[str, Any]:
         "jobs": found["jobs"] + (forgotten if is_resumed else 0),
         "stores": stores,
         "unreached": list(UNREACHED),
+        "account": "deleted" if _delete_account(run) else "",
     }
+
+
+def _delete_account(run: Run) -> bool:
+    """Delete the account where that was asked for and it has not become an operator's."""
+    if not run.job.payload.get("deletes_account"):
+        return False
+    accounts = get_user_model().objects.filter(pk=run.job.payload["account_id"])
+    return bool(accounts.filter(ACCOUNTS_OF[Role.USER]).delete()[0])
 
 
 def _found(run: Run, forgotten: int) -> dict[str, Any]:

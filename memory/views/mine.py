@@ -8,6 +8,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db import DEFAULT_DB_ALIAS, transaction
 from django.http import FileResponse, Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -15,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from agents import audit
-from agents.models import Agent, Identity, Pause
+from agents.models import Agent, AuditAction, Identity, Pause
 from agents.preferences import PageRequest
 from memory.services import jobs, library, receipts, takeout
 from memory.services.library import Shelf
@@ -69,7 +70,17 @@ def erase(request: PageRequest) -> HttpResponse:
         return render(request, "memory/mine.html", context, status=422)
     shelves = library.shelves_of(request.user)
     if shelves:
-        receipts.request_erasure(request.user.pk, shelves, now=timezone.now())
+        now, count = timezone.now(), sum(shelf.scope.memory_count for shelf in shelves)
+        with transaction.atomic(using=DEFAULT_DB_ALIAS):
+            job = receipts.request_erasure(request.user.pk, shelves, now=now)
+            audit.note(
+                request.user,
+                AuditAction.USER_ERASED,
+                subject=request.user,
+                detail=f"receipt: {job.pk}",
+                count=count,
+                now=now,
+            )
         messages.success(request, _("Everything is being erased; the receipt is below."))
     return redirect("mine")
 
@@ -92,7 +103,8 @@ def _context(request: PageRequest) -> dict[str, Any]:
     return {
         "agents": agents,
         "total": sum(each["count"] for each in agents),
-        "reads": audit.reads_about(request.user),
+        "reads": audit.reads_about(request.user, shelves.keys()),
+        "deeds": audit.deeds_about(request.user),
         "receipts": found,
         "is_erasing": any(not jobs.has_ended(job) for job in found),
     }

@@ -78,6 +78,8 @@ def _places(request: PageRequest) -> list[Place]:
         places.append(Place(_("Agents"), reverse("agent-list"), "robot"))
         places.append(Place(_("Connect & keys"), reverse("keys"), "key"))
         places.append(Place(_("Users"), reverse("users"), "users"))
+        places.append(Place(_("Audit"), reverse("audit"), "history"))
+        places.append(Place(_("Playground"), reverse("playground"), "flask"))
         places.append(Place(_("API reference"), reverse("api-docs"), "file-text"))
     if request.user.is_superuser:
         places.append(Place(_("Plain admin"), reverse("admin:index"), "database"))

@@ -24,12 +24,14 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
 from agents import audit
+from agents.authority import ACCOUNTS_OF, Role
 from agents.models import Agent, AuditEntry, Identity
 from agents.preferences import PageRequest
 from agents.roles import VIEW_CONTENT, View, for_operators
 from memory.analyzer import fold
 from memory.errors import BackendUnavailable, InvalidMemory
 from memory.services import memories, people
+from memory.services.people import Known
 
 ACCOUNTS = 50
 UNCLAIMED = 200
@@ -79,19 +81,23 @@ def for_readers(view: View) -> View:
 @require_GET
 def users(request: PageRequest) -> HttpResponse:
     """Show all accounts and whom else agents know, with counts and without contents."""
-    query = request.GET.get("q", "")
+    query, role = request.GET.get("q", ""), request.GET.get("role", "")
     identities = Identity.objects.select_related("agent").order_by("user_id", "pk")
     accounts = get_user_model().objects.order_by("username")
     accounts = accounts.prefetch_related(Prefetch("identities", identities))
     if query:
         named = Q(username=query) | Q(identities__user_id=query)
         accounts = accounts.filter(named).distinct()
+    if role in Role.values:
+        accounts = accounts.filter(ACCOUNTS_OF[Role(role)])
     page = Paginator(accounts, ACCOUNTS).get_page(request.GET.get("page"))
     shown = list(page)
     shelves, silent = people.known_of(shown)
-    strangers = people.unclaimed(query, limit=UNCLAIMED + 1)
+    strangers = Known() if role else people.unclaimed(query, limit=UNCLAIMED + 1)
     context = {
         "query": query,
+        "role": role,
+        "roles": Role.choices,
         "page": page,
         "people": [(account, shelves[account.pk]) for account in shown],
         "strangers": strangers.shelves[:UNCLAIMED],

@@ -109,7 +109,7 @@ def agent(request: PageRequest) -> HttpResponse:
     form = FirstAgentForm(request.POST or None, initial=initial)
     if request.method == "POST" and form.is_valid():
         try:
-            first_run.create_first_agent(**form.cleaned_data)
+            first_run.create_first_agent(request.user, **form.cleaned_data)
         except BackendUnavailable as error:
             form.add_error("backend", str(error))
         except ValidationError as error:

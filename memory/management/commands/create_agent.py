@@ -8,9 +8,9 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
-from agents import keys
+from agents import audit, keys
 from agents.keys import NewKey
-from agents.models import Agent, Backend
+from agents.models import Agent, AuditAction, Backend
 from memory.databases import migrate_store, mysql_alias, mysql_obstacle, store_alias
 from memory.errors import BackendUnavailable
 from memory.management.base import HippoCommand
@@ -45,6 +45,7 @@ class Command(HippoCommand):
                 )
                 wanted = NewKey("first key", options["user"])
                 _, key = keys.create(agent, wanted, actor=None, now=timezone.now())
+                audit.note(None, AuditAction.AGENT_CREATED, agent=agent, now=timezone.now())
                 alias = store_alias(agent)  # a store that cannot be opened leaves no agent
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from error

@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
+from django.utils import timezone
 
+from agents import audit
+from agents.models import AuditAction
 from memory.management.base import HippoCommand, find_agent, progress
 from memory.models import Scope
 from memory.services.maintenance import count_memories
@@ -27,6 +30,14 @@ class Command(HippoCommand):
         user_id, path = options["user"], options["file"]
         if user_id is not None and not Scope.objects.of_user(agent, user_id).exists():
             raise CommandError(f"Agent {agent.name} has no memories of user {user_id}.")
+        audit.note(
+            None,
+            AuditAction.EXPORTED,
+            agent=agent,
+            user_id=user_id or "",
+            detail="" if user_id else "every user",
+            now=timezone.now(),
+        )
         total = None if user_id else count_memories(agent)
         with progress(total, "Exporting") as bar:
             if path is None:

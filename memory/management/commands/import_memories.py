@@ -9,6 +9,8 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
+from agents import audit
+from agents.models import AuditAction
 from memory.management.base import HippoCommand, find_agent, progress
 from memory.services.transfer import ImportReport, import_lines
 
@@ -44,6 +46,14 @@ class Command(HippoCommand):
                     )
         except OSError as error:
             raise CommandError(f"{path} cannot be read: {error.strerror}.") from error
+        audit.note(
+            None,
+            AuditAction.IMPORTED,
+            agent=agent,
+            user_id=options["user"] or "",
+            count=report.created + report.updated,
+            now=timezone.now(),
+        )
         self._tell(report, path)
 
     def _tell(self, report: ImportReport, path: Path) -> None:

@@ -82,7 +82,8 @@ def test_everybody_is_there_with_role_identities_and_counts(agent, web, ming, re
 
     text = text_of(web.get("/users/", headers={"accept-language": "en"}))
 
-    rows = {row[: row.index("<")]: row for row in re.split(r"<tr><th scope=\"row\"><b>", text)[1:]}
+    by_name = re.split(r'<th scope="row"><a href="/users/\d+/"><b>', text)[1:]
+    rows = {row[: row.index("<")]: row for row in by_name}
     roles = {name: re.search(r'class="pill">(\w+)<', row)[1] for name, row in rows.items()}
     assert roles == {"ming": "user", "opal": "operator", "root": "superuser"}
     assert "<code>u1</code>" in rows["ming"]

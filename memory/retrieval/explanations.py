@@ -1,0 +1,202 @@
+"""Why a memory has the score it has: what each word adds, by the code that ranked it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from agents.models import Agent
+from memory import analyzer
+from memory.models import Memory, Scope
+from memory.retrieval import bm25f, lexical
+from memory.retrieval.bm25f import DESCRIPTION_WEIGHT, NAME_WEIGHT, Weighed, WeightedQuery
+from memory.retrieval.candidates import MAX_CANDIDATES, SearchRequest, Wanted, encoded
+from memory.retrieval.lexical import Found
+
+FIELDS = ("name", "description", "content")
+
+
+@dataclass(frozen=True, slots=True)
+class FieldCount:
+    """How often a word stands in a field, and what each time counts there."""
+
+    name: str
+    times: int
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one word adds to a score; `gain` and `nats` are information, 0 of a literal.
+
+    `weight` is the word's own in the query, `frequency` in how many memories it is.
+    """
+
+    word: str
+    fields: tuple[FieldCount, ...]
+    score: float
+    weight: float = 1.0
+    frequency: int = 0
+    gain: float = 0.0
+    nats: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A score as the sum of its shares, the largest first.
+
+    `content_weight` is what a word of the content counts after its length; `nats` of `most`
+    are reached.
+    """
+
+    score: float
+    shares: tuple[Share, ...]
+    content_terms: int = 0
+    content_weight: float = 1.0
+    nats: float = 0.0
+    most: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a query was read, and how much there was to rank.
+
+    `way` is `words`, `signs` (every word held one), `short` (no such word, so parts of words),
+    or `nothing`.
+    """
+
+    way: str = "nothing"
+    terms: Mapping[str, float] = field(default_factory=dict)
+    stop_words: tuple[str, ...] = ()
+    prefix: str = ""
+    literals: tuple[str, ...] = ()
+    candidates: int = 0
+    truncated: bool = False
+    scope_size: int = 0
+    average_terms: float = 0.0
+
+
+def explain(
+    agent: Agent, user_id: str, request: SearchRequest, ids: Collection[int], *, now: datetime
+) -> tuple[Reading, dict[int, Explanation]]:
+    """Return how a query is read, and explanations of those of `ids` that it finds.
+
+    Costs what the search costs, and one query more where it was letter by letter.
+    """
+    scope = lexical.find_scope(agent, user_id)
+    if scope is None:
+        return Reading(), {}
+    wanted = Wanted([scope], request, now)
+    found = lexical.find(wanted)
+    explained = _of_literals(wanted, found, ids) if found.literals else _of_words(scope, found, ids)
+    return _reading(wanted, found), explained
+
+
+def _reading(wanted: Wanted, found: Found) -> Reading:
+    [scope], request = wanted.scopes, wanted.request
+    queries, words = encoded(wanted)
+    query = queries[scope.pk]
+    terms = {words[term]: weight for term, weight in query.weights.items()}
+    stop_words = tuple(w for w in analyzer.stop_words(request.query) if w not in terms)
+    ways = {0.5: "short", 1.0: "signs"}
+    return Reading(
+        way=ways[found.share] if found.literals else "words" if found.by_type else "nothing",
+        terms={} if found.literals else terms,
+        stop_words=() if found.literals else stop_words,
+        prefix=words.get(query.prefix, ""),
+        literals=found.literals,
+        # one row more than are ranked says that there are more
+        candidates=min(sum(found.by_type.values()), MAX_CANDIDATES)
+        if found.literals
+        else sum(found.by_type.values()),
+        truncated=found.truncated,
+        scope_size=scope.memory_count,
+        average_terms=bm25f.average_length(scope),
+    )
+
+
+def _of_words(scope: Scope, found: Found, ids: Collection[int]) -> dict[int, Explanation]:
+    rows = {row[0]: row for row in found.candidates.rows}
+    if not rows:
+        return {}
+    query, average = found.queries[scope.pk], bm25f.average_length(scope)
+    weighed = bm25f.weigh(scope, query, (row[:4] for row in rows.values()), found.candidates.counts)
+    explained = {}
+    for memory_id, _created_at, occurrences in weighed.documents:
+        if memory_id in ids:
+            terms, content_terms = rows[memory_id][2:4]
+            weight = bm25f.content_weight(content_terms, average)
+            fields = _by_field(query, terms, weight)
+            reached = bm25f.reach(occurrences, weighed.gains)
+            explained[memory_id] = Explanation(
+                bm25f.score(reached, weighed.most),
+                _shares(found, query, weighed, occurrences, fields),
+                content_terms,
+                weight,
+                reached,
+                weighed.most,
+            )
+    return explained
+
+
+def _shares(
+    found: Found,
+    query: WeightedQuery,
+    weighed: Weighed,
+    occurrences: Mapping[str, float],
+    fields: Mapping[str, tuple[FieldCount, ...]],
+) -> tuple[Share, ...]:
+    """Share a memory's score among its words by the nats that each adds."""
+    reached = bm25f.reach(occurrences, weighed.gains)
+    score = bm25f.score(reached, weighed.most)
+    shares = []
+    for term, times in occurrences.items():
+        nats = bm25f.reach({term: times}, weighed.gains)
+        shares.append(
+            Share(
+                word=found.words[term],
+                fields=fields[term],
+                score=score * nats / reached,
+                weight=query.weights[term],
+                frequency=weighed.frequency[term],
+                gain=weighed.gains[term],
+                nats=nats,
+            )
+        )
+    return tuple(sorted(shares, key=lambda share: (-share.nats, share.word)))
+
+
+def _by_field(
+    query: WeightedQuery, terms: str, content_weight: float
+) -> dict[str, tuple[FieldCount, ...]]:
+    """Return where each term stands: the ranking's own search, a field at a time."""
+    find, texts = bm25f.finder(query), terms.split("\n")
+    weights = (NAME_WEIGHT, DESCRIPTION_WEIGHT, content_weight)
+    counts: dict[str, list[FieldCount]] = {}
+    for place, (name, weight) in enumerate(zip(FIELDS, weights, strict=True)):
+        alone = "\n".join(text if i == place else "" for i, text in enumerate(texts))
+        for term, occurrences in find(alone, content_weight).items():
+            counts.setdefault(term, []).append(
+                FieldCount(name, round(occurrences / weight), weight)
+            )
+    return {term: tuple(each) for term, each in counts.items()}
+
+
+def _of_literals(wanted: Wanted, found: Found, ids: Collection[int]) -> dict[int, Explanation]:
+    """Explain memories that hold every literal: the first field that holds one decides."""
+    rows = Memory.objects.of_scopes(wanted.scopes).filter(pk__in=ids)
+    explained = {}
+    for memory_id, folded in rows.values_list("pk", "indexed__folded"):
+        places = [lexical.literal_field(folded, literal) for literal in found.literals]
+        score = lexical.literal_score(places, found.share)
+        shares = tuple(
+            Share(
+                literal,
+                (FieldCount(FIELDS[place], 1, lexical.literal_score([place], found.share)),),
+                score / len(places),
+            )
+            for literal, place in zip(found.literals, places, strict=True)
+        )
+        explained[memory_id] = Explanation(score, shares)
+    return explained
