@@ -25,18 +25,25 @@ def owns(account: Any, agent: Agent, user_id: str) -> bool:
 
 
 def note_content_read(
-    actor: Any, agent: Agent, user_id: str, *, reason: str, now: datetime
+    actor: Any,
+    agent: Agent,
+    user_id: str,
+    *,
+    reason: str,
+    action: AuditAction = AuditAction.CONTENT_READ,
+    now: datetime,
 ) -> AuditEntry:
     """Record that `actor` is about to read what `agent` remembers of `user_id`.
 
-    It is committed when this returns, whatever becomes of the reading, and so may not be
-    called within a transaction. Raises ValidationError for a reason that is empty or has
+    `action` is CONTENT_TRIED where only what recalls find is shown. It is committed when this
+    returns, whatever becomes of the reading, and so may not be called within a transaction.
+    Raises ValidationError for a reason that is empty or has
     more than 500 characters.
     """
     owner = _owners(agent, user_id).select_related("account").order_by("pk").first()
     entry = _entry(
         actor,
-        AuditAction.CONTENT_READ,
+        action,
         agent=agent,
         user_id=user_id,
         subject=owner.account if owner else None,
@@ -107,6 +114,12 @@ def find_reading(actor: Any, entry_id: int) -> AuditEntry:
     return readings.select_related("agent__memory_config").get(pk=entry_id)
 
 
+def open_trials(actor: Any, agent: Agent, *, now: datetime) -> list[AuditEntry]:
+    """Return whose recalls `actor` may try by a reason that still counts, newest first."""
+    tried = AuditEntry.objects.filter(action=AuditAction.CONTENT_TRIED, actor=actor, agent=agent)
+    return list(tried.filter(created_at__gt=now - READING_TIME))
+
+
 def is_open(entry: AuditEntry, *, now: datetime) -> bool:
     """Return whether the time to read under `entry` has not run out."""
     return now < entry.created_at + READING_TIME
@@ -127,7 +140,8 @@ def reads_about(account: Any, *, limit: int = 100) -> list[AuditEntry]:
     for identity in Identity.objects.filter(account=account):
         own = Q(user_id=identity.user_id)
         about |= own if identity.agent_id is None else own & Q(agent=identity.agent_id)
-    return list(AuditEntry.objects.filter(about, action=AuditAction.CONTENT_READ)[:limit])
+    reads = [AuditAction.CONTENT_READ, AuditAction.CONTENT_TRIED]
+    return list(AuditEntry.objects.filter(about, action__in=reads)[:limit])
 
 
 def _owners(agent: Agent, user_id: str) -> Any:

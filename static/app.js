@@ -302,3 +302,47 @@ function press(event) {
   const target = selected || $(`[data-key="${CSS.escape(event.key)}"]`);
   if (target) { event.preventDefault(); target.click(); }
 }
+
+// --- an agent's settings: a slider beside its number, what became of a change, the way back of a switch ---
+
+addEventListener("input", (event) => {
+  const field = event.target;
+  const number = field.dataset?.twin && document.getElementById(field.dataset.twin);
+  if (number) {
+    number.value = field.value;
+    number.dispatchEvent(new Event("input", { bubbles: true }));
+  } else if (field.id && field.type === "number") {
+    const slider = $(`[data-twin="${CSS.escape(field.id)}"]`);
+    if (slider) slider.value = field.value;
+  }
+});
+addEventListener("htmx:afterSwap", (event) => {
+  const said = event.detail.target;
+  if (said.id === "store") $("#store [data-focused]")?.focus();
+  if (!said.matches?.(".h-said")) return;
+  const isWrong = Boolean($(".h-wrong", said));
+  for (const field of said.closest("form").elements) {
+    if (!field.matches(".form-control, .form-select, [role=switch]")) continue;
+    field.classList.toggle("is-invalid", isWrong);
+    if (isWrong) field.setAttribute("aria-invalid", "true");
+    else { field.removeAttribute("aria-invalid"); field.defaultChecked = field.checked; }
+  }
+});
+const flipBack = (event) => {
+  const box = $("[role=switch]", event.detail.elt);
+  if (box) box.checked = box.defaultChecked;
+};
+addEventListener("htmx:responseError", flipBack);
+addEventListener("htmx:sendError", flipBack);
+
+// --- copying what a box says, character by character ---
+
+addEventListener("click", (event) => {
+  const button = event.target.closest?.("[data-copies]");
+  if (!button) return;
+  const box = document.getElementById(button.dataset.copies);
+  const said = () => toast(button.dataset.copied);
+  // without https there is no clipboard; then it is selected, for Ctrl-C
+  if (navigator.clipboard) navigator.clipboard.writeText(box.textContent).then(said, () => getSelection().selectAllChildren(box));
+  else { getSelection().selectAllChildren(box); if (document.execCommand("copy")) said(); }
+});

@@ -7,6 +7,7 @@ import secrets
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +35,34 @@ def load_demo(*, now: datetime) -> list[Login]:
 
     Safe to repeat: what is there stays as it is, and only what is missing is added.
     """
-    demo = json.loads(DEMO_FILE.read_text(encoding="utf-8"))
+    demo = _read()
     for each in demo["agents"]:
         if not Agent.objects.filter(name=each["name"]).exists():
             Agent.objects.create_agent(**each, backend=Backend.SQLITE)
         _remember(each["name"], demo["memories"], now=now)
     return [login for each in demo["users"] if (login := _create_account(each))]
+
+
+def demo_users(agent: Agent) -> list[str]:
+    """Return whom the demo made up for `agent` to remember: people of whom nothing is private.
+
+    Only where the agent does remember something of theirs that the demo brought. One query.
+    """
+    brought = {
+        f"demo-{each['id']}": each["user_id"]
+        for each in _read()["memories"]
+        if each["agent"] == agent.name
+    }
+    if not brought:
+        return []
+    there = Memory.objects.for_agent(agent).filter(external_id__in=brought)
+    found = there.values_list("scope__user_id", "external_id")
+    return sorted({user_id for user_id, name in found if brought[name] == user_id})
+
+
+@cache
+def _read() -> Any:
+    return json.loads(DEMO_FILE.read_text(encoding="utf-8"))
 
 
 def _remember(agent_name: str, memories: list[dict[str, Any]], *, now: datetime) -> None:

@@ -18,6 +18,7 @@ from django.core.exceptions import ValidationError
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render, resolve_url
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
@@ -30,7 +31,7 @@ from agents.forms import BackendForm, FirstAgentForm, OperatorForm
 from agents.models import Agent, ApiKey, Backend
 from agents.preferences import PageRequest, remember_in_cookies
 from memory.errors import BackendUnavailable
-from memory.services import first_run
+from memory.services import configuring, first_run
 
 View = Callable[[PageRequest], HttpResponse]
 
@@ -110,7 +111,7 @@ def agent(request: PageRequest) -> HttpResponse:
     form = FirstAgentForm(request.POST or None, initial=initial)
     if request.method == "POST" and form.is_valid():
         try:
-            first_run.create_first_agent(**form.cleaned_data)
+            configuring.create(**form.cleaned_data, actor=request.user, now=timezone.now())
         except BackendUnavailable as error:
             form.add_error("backend", str(error))
         except ValidationError as error:
