@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -46,7 +46,7 @@ def load_demo(*, now: datetime) -> list[Login]:
 def demo_users(agent: Agent) -> list[str]:
     """Return whom the demo made up for `agent` to remember: people of whom nothing is private.
 
-    Only where the agent does remember something of theirs that the demo brought. One query.
+    Those with most first. Only where the agent does remember something of theirs that the demo brought. One query.
     """
     brought = {
         f"demo-{each['id']}": each["user_id"]
@@ -57,7 +57,8 @@ def demo_users(agent: Agent) -> list[str]:
         return []
     there = Memory.objects.for_agent(agent).filter(external_id__in=brought)
     found = there.values_list("scope__user_id", "external_id")
-    return sorted({user_id for user_id, name in found if brought[name] == user_id})
+    counts = Counter(user_id for user_id, name in found if brought.get(name or "") == user_id)
+    return [user_id for user_id, _ in counts.most_common()]
 
 
 @cache

@@ -54,7 +54,7 @@ def find_subjects(account: Any, agent: Agent, *, now: datetime) -> list[Subject]
     if account.has_perm(VIEW_CONTENT):
         for entry in audit.open_trials(account, agent, now=now):
             found.setdefault(entry.user_id, Subject(entry.user_id, "reading", entry))
-    for user_id in known.order_by("user_id").values_list("user_id", flat=True):
+    for user_id in known.order_by("-memory_count").values_list("user_id", flat=True):
         found[user_id] = Subject(user_id, "own")
     for user_id in demo.demo_users(agent):
         found.setdefault(user_id, Subject(user_id, "demo"))
