@@ -46,7 +46,8 @@ def load_demo(*, now: datetime) -> list[Login]:
 def demo_users(agent: Agent) -> list[str]:
     """Return whom the demo made up for `agent` to remember: people of whom nothing is private.
 
-    Those with most first. Only where the agent does remember something of theirs that the demo brought. One query.
+    Those with most first, and only where the agent remembers something that the demo brought.
+    One query.
     """
     brought = {
         f"demo-{each['id']}": each["user_id"]

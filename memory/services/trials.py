@@ -47,8 +47,8 @@ def try_place(place: Place, *, make: bool = False) -> Trial:
     return _try_file(place.sqlite_path, make=make)
 
 
-def is_configured(backend: str) -> str:
-    """Return why a backend cannot work however it answers, translated; '' where it may."""
+def find_missing(backend: str) -> str:
+    """Return what a backend lacks before it could even be tried, translated; '' where it may."""
     try:
         if backend == Backend.MYSQL:
             mysql_alias()

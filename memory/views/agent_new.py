@@ -46,7 +46,7 @@ def new(request: PageRequest) -> HttpResponse:
             form.add_error("name", error.messages)
         else:
             return redirect(_first_page(agent))
-    context = {"form": form, "mysql_missing": trials.is_configured(Backend.MYSQL)}
+    context = {"form": form, "mysql_missing": trials.find_missing(Backend.MYSQL)}
     status = 422 if request.method == "POST" else 200
     return render(request, "memory/agent_new.html", context, status=status)
 

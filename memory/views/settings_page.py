@@ -24,7 +24,7 @@ TUNES = ("prefetch_limit", "budget_tokens", "language")
 class SettingsForm(forms.Form):
     """All that can be set; a request changes one field of it."""
 
-    enabled = forms.BooleanField(label=gettext_lazy("Memory on"), required=False)
+    enabled = forms.BooleanField(label=gettext_lazy("Enable memory"), required=False)
     prefetch_limit = forms.IntegerField(
         label=gettext_lazy("Memories given per message"), min_value=1, max_value=50
     )
@@ -57,6 +57,10 @@ class SettingsForm(forms.Form):
             field.widget.attrs["aria-describedby"] = f"said-{name}"
             if name in TUNES:
                 field.widget.attrs["data-tunes"] = True
+
+    def clean_system_prompt(self) -> str:
+        """Return the text without what the browser made of its line breaks."""
+        return str(self.cleaned_data["system_prompt"]).replace("\r\n", "\n")
 
 
 def show(

@@ -28,10 +28,8 @@ def section(request: PageRequest, agent: Agent, **context: Any) -> dict[str, Any
     options = {
         backend: {
             "backend": backend,
-            "missing": trials.is_configured(backend),
-            "trial": trials.try_place(place_of(agent, backend))
-            if "test" in request.GET
-            else None,
+            "missing": trials.find_missing(backend),
+            "trial": trials.try_place(place_of(agent, backend)) if "test" in request.GET else None,
         }
         for backend in (Backend.MYSQL, Backend.SQLITE)
     }

@@ -68,10 +68,10 @@ def test_a_switch_and_a_limit_are_obeyed_and_the_preview_shows_what_they_do(brow
 
     page.click("#id_enabled")
     expect(said(page, "enabled")).to_contain_text("Saved")
-    expect(page.locator("#agent-pill")).to_have_text("memory off")
+    expect(page.locator("#agent-pill")).to_have_text("Memory off")
     assert call("prefetch/", asked) == {"enabled": False}
     page.click("#id_enabled")
-    expect(page.locator("#agent-pill")).to_have_text("memory on")
+    expect(page.locator("#agent-pill")).to_have_text("Memory on")
     assert len(call("prefetch/", asked)["memories"]) == 5
 
     elapsed = []
@@ -167,6 +167,7 @@ def test_memories_move_there_and_back_while_they_are_written(browse, site):
     done = page.locator("#store .h-good")
     expect(done).to_contain_text("moved to memory.db and verified", timeout=60_000)
     expect(page.locator("label", has=page.locator("#backend-sqlite"))).to_contain_text("in use")
+    expect(page.locator("#agent-backend")).to_have_text("local SQLite")
     page.click("#store button:has-text('Move back to MySQL')")
     expect(done).to_contain_text("moved to MySQL and verified", timeout=60_000)
     writer.ended.set()

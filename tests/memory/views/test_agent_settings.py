@@ -35,7 +35,7 @@ VALUES = [
     ("budget_tokens", "2000", 2000),
     ("language", "zh-hans", "zh-hans"),
     ("display_name", "Ada 小艾", "Ada 小艾"),
-    ("system_prompt", "Be brief.\nBe kind.", "Be brief.\nBe kind."),
+    ("system_prompt", "Be brief.\r\nBe kind.", "Be brief.\nBe kind."),
 ]
 
 
