@@ -11,7 +11,8 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from agents.auth import issue_key
+from agents import keys
+from agents.keys import NewKey
 from agents.models import (
     Agent,
     AgentNotErased,
@@ -70,26 +71,31 @@ class AgentAdmin(admin.ModelAdmin):
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(admin.ModelAdmin):
-    list_display = ["prefix", "agent", "name", "user_id", "last_used_at", "revoked_at"]
+    list_display = [
+        "prefix", "agent", "name", "user_id", "last_used_at", "expires_at", "revoked_at",
+    ]  # fmt: skip
     list_filter = ["agent"]
     list_select_related = ["agent"]
     actions = ["revoke"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> list[str]:
         shown = ["prefix", "last_used_at", "revoked_at"]
-        return [*shown, "agent", "user_id"] if obj else shown
+        return [*shown, "agent", "user_id", "expires_at"] if obj else shown
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         if change:
             super().save_model(request, obj, form, change)
             return
-        row, key = issue_key(obj.agent, name=obj.name, user_id=obj.user_id)
+        wanted = NewKey(obj.name, obj.user_id, obj.expires_at)
+        row, key = keys.create(obj.agent, wanted, actor=request.user, now=timezone.now())
         obj.pk, obj.prefix = row.pk, row.prefix
         messages.warning(request, _("Copy the key now, it is not shown again: %s") % key)
 
     @admin.action(description=_("Revoke the selected keys"))
     def revoke(self, request: HttpRequest, queryset: Any) -> None:
-        queryset.filter(revoked_at=None).update(revoked_at=timezone.now())
+        now = timezone.now()
+        for key in queryset.filter(revoked_at=None).select_related("agent"):
+            keys.revoke(key, actor=request.user, now=now)
 
 
 @admin.register(Identity)

@@ -7,18 +7,25 @@ import binascii
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any, NoReturn
 
 from django.db import IntegrityError
 from django.utils import timezone
 from rest_framework.authentication import SessionAuthentication
-from rest_framework.exceptions import NotFound, PermissionDenied, ValidationError
+from rest_framework.exceptions import (
+    APIException,
+    NotFound,
+    PermissionDenied,
+    ValidationError,
+)
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents.auth import issue_key
+from agents import keys
 from agents.authentication import IsOperator
 from agents.endpoint import ApiView, endpoint
+from agents.keys import NewKey
 from agents.models import Agent, ApiKey, Backend
 from agents.serializers import (
     AgentPage,
@@ -27,6 +34,7 @@ from agents.serializers import (
     KeyPage,
     KeySerializer,
     PageQuery,
+    RotateBody,
 )
 
 _TAGS = ("operators",)
@@ -112,12 +120,12 @@ class KeysView(OperatorView):
     @endpoint("list_keys", query=PageQuery, answers={200: KeyPage}, errors=_ERRORS, tags=_TAGS)
     def get(self, request: Request, agent: str, query: dict[str, Any]) -> Response:
         """List an agent's keys, newest first; the keys themselves are kept nowhere."""
-        keys = ApiKey.objects.filter(agent=self.find_agent(agent))
+        found = ApiKey.objects.filter(agent=self.find_agent(agent))
         if before := read_cursor(query["cursor"]):
             if not _KEY_PLACE.fullmatch(before):
                 raise _no_cursor()
-            keys = keys.filter(pk__lt=int(before))
-        rows = list(keys.order_by("-pk")[: query["limit"] + 1])
+            found = found.filter(pk__lt=int(before))
+        rows = list(found.order_by("-pk")[: query["limit"] + 1])
         shown = rows[: query["limit"]]
         following = make_cursor(str(shown[-1].pk)) if len(rows) > len(shown) else None
         return Response({"results": KeySerializer(shown, many=True).data, "next": following})
@@ -127,22 +135,61 @@ class KeysView(OperatorView):
     )
     def post(self, request: Request, agent: str, query: Any, body: dict[str, Any]) -> Response:
         """Create a key; the answer shows it this once."""
-        issued = issue_key(self.find_agent(agent), **body)
-        headers = {"Cache-Control": "no-store"}
-        return Response(IssuedKey(issued).data, status=201, headers=headers)
+        found, now = self.find_agent(agent), timezone.now()
+        return _shown(keys.create(found, NewKey(**body), actor=request.user, now=now))
 
 
-class KeyDetailView(OperatorView):
+class KeyView(OperatorView):
+    """Addresses of one key."""
+
+    def find_key(self, agent: str, key_id: int) -> ApiKey:
+        """Return a key of an agent. Raises NotFound."""
+        found = ApiKey.objects.filter(agent=self.find_agent(agent), pk=key_id)
+        if key := found.select_related("agent").first():
+            return key
+        raise NotFound(f"Agent {agent} has no key {key_id}; list its keys to see them.")
+
+
+class KeyDetailView(KeyView):
     """One key of an agent."""
 
     @endpoint("revoke_key", answers={204: None}, errors=_ERRORS, tags=_TAGS)
     def delete(self, request: Request, agent: str, key_id: int, query: Any) -> Response:
         """Revoke a key: from now on it opens nothing. Safe to repeat."""
-        keys = ApiKey.objects.filter(agent=self.find_agent(agent), pk=key_id)
-        if not keys.exists():
-            raise NotFound(f"Agent {agent} has no key {key_id}; list its keys to see them.")
-        keys.filter(revoked_at=None).update(revoked_at=timezone.now())
+        keys.revoke(self.find_key(agent, key_id), actor=request.user, now=timezone.now())
         return Response(status=204)
+
+
+class RotateView(KeyView):
+    """A key in place of another."""
+
+    @endpoint(
+        "rotate_key", body=RotateBody, answers={201: IssuedKey}, errors=(*_ERRORS, 409),
+        tags=_TAGS,
+    )  # fmt: skip
+    def post(
+        self, request: Request, agent: str, key_id: int, query: Any, body: dict[str, Any]
+    ) -> Response:
+        """Create a key in place of this one, which works on for a while; shown this once."""
+        overlap = timedelta(seconds=body["overlap_seconds"])
+        key = self.find_key(agent, key_id)
+        try:
+            issued = keys.rotate(key, overlap=overlap, actor=request.user, now=timezone.now())
+        except keys.NotRotatable as error:
+            raise KeyNotLive(str(error)) from error
+        return _shown(issued)
+
+
+class KeyNotLive(APIException):
+    """The key is revoked, expired or replaced."""
+
+    status_code = 409
+    default_code = "key_not_live"
+
+
+def _shown(issued: keys.Issued) -> Response:
+    headers = {"Cache-Control": "no-store"}
+    return Response(IssuedKey(issued).data, status=201, headers=headers)
 
 
 @contextmanager

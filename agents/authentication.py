@@ -53,8 +53,8 @@ class KeyAuthentication(BaseAuthentication):
         key = find_key(text, now=timezone.now())
         if key is None:
             raise AuthenticationFailed(
-                "This key is unknown or revoked, or its agent is inactive; ask the operator "
-                "for a new one.",
+                "This key is unknown, expired or revoked, or its agent is inactive; ask the "
+                "operator for a new one.",
                 "invalid_key",
             )
         return Caller(key), key

@@ -9,7 +9,7 @@ from django.contrib.auth import get_user_model
 from django.http import HttpResponse
 from django.shortcuts import redirect
 
-_LEFT_ALONE = ("/api/", "/static/", "/healthz", "/readyz", "/look/", "/setup/")
+_LEFT_ALONE = ("/api/", "/static/", "/healthz", "/readyz", "/metrics", "/look/", "/setup/")
 
 
 def has_accounts() -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
+from django.utils import timezone
 from rest_framework import serializers
 
 from agents.endpoint import StrictSerializer
+from agents.keys import MAX_OVERLAP
 from agents.models import ApiKey, validate_agent_name, validate_user_id
 
 MAX_PAGE = 200
@@ -96,7 +99,22 @@ class KeySerializer(StrictSerializer):
     )
     created_at = serializers.DateTimeField(read_only=True)
     last_used_at = serializers.DateTimeField(read_only=True, allow_null=True)
+    expires_at = serializers.DateTimeField(
+        required=False,
+        allow_null=True,
+        help_text="From then on it opens nothing; null, or left out: never. Without a zone, UTC.",
+    )
     revoked_at = serializers.DateTimeField(read_only=True, allow_null=True)
+    replaced_by = serializers.IntegerField(
+        source="replaced_by_id", read_only=True, allow_null=True,
+        help_text="The id of the key that a rotation put in its place.",
+    )  # fmt: skip
+
+    def validate_expires_at(self, value: datetime | None) -> datetime | None:
+        """Return the moment, if it is to come."""
+        if value and value <= timezone.now():
+            raise serializers.ValidationError("This is over already; give a time to come.")
+        return value
 
 
 class IssuedKey(KeySerializer):
@@ -108,6 +126,18 @@ class IssuedKey(KeySerializer):
         """Return the row with the key itself."""
         row, key = instance
         return {**KeySerializer(row).data, "key": key}
+
+
+class RotateBody(StrictSerializer):
+    """How a key is replaced."""
+
+    overlap_seconds = serializers.IntegerField(
+        required=False,
+        default=24 * 60 * 60,
+        min_value=0,
+        max_value=int(MAX_OVERLAP.total_seconds()),
+        help_text="So long the old key goes on working beside the new one; 0: not at all.",
+    )
 
 
 class KeyPage(serializers.Serializer[Any]):

@@ -11,4 +11,9 @@ urlpatterns = [
     path("agents/<str:agent>/", api.AgentDetailView.as_view(), name="agent"),
     path("agents/<str:agent>/keys/", api.KeysView.as_view(), name="agent-keys"),
     path("agents/<str:agent>/keys/<int:key_id>/", api.KeyDetailView.as_view(), name="agent-key"),
+    path(
+        "agents/<str:agent>/keys/<int:key_id>/rotate/",
+        api.RotateView.as_view(),
+        name="agent-key-rotate",
+    ),
 ]

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from logging.config import dictConfig
+from typing import Any
 
 from celery import Celery
+from celery.signals import setup_logging, worker_ready
+from django.conf import settings
 from kombu.transport import TRANSPORT_ALIASES
 
 TRANSPORT_ALIASES["filesystem"] = "config.broker:Transport"
@@ -13,3 +18,18 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 app = Celery("hippo")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+
+@setup_logging.connect
+def log_as_we_do(loglevel: int, **options: Any) -> None:
+    """Log as the settings say; `--loglevel` is for what Celery itself has to say."""
+    dictConfig(settings.LOGGING)
+    logging.getLogger("celery").setLevel(loglevel)
+
+
+@worker_ready.connect
+def show_life(**options: Any) -> None:
+    """Let the system page know that a worker lives."""
+    from memory.services import pulses  # Django's models are there by now
+
+    pulses.keep_noting(pulses.WORKER)

@@ -93,6 +93,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "agents.request_log.RequestLogMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -357,6 +358,7 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = TIME_ZONE
+CELERY_BEAT_SCHEDULER = "config.schedule:Scheduler"
 _HOUR = 60 * 60
 CELERY_BEAT_SCHEDULE = {
     # a message that waits longer than this is followed by the next one
@@ -378,6 +380,13 @@ CELERY_BEAT_SCHEDULE = {
 TRASH_DAYS = _number("TRASH_DAYS", 30, least=1)
 """After so many days in the trash a memory is erased."""
 
+# --- metrics ---------------------------------------------------------------------------
+
+METRICS_TOKEN = env.str("METRICS_TOKEN", "")
+"""What Prometheus sends to read /metrics; without it only operators who are logged in can."""
+if METRICS_TOKEN and (len(METRICS_TOKEN) < 16 or not METRICS_TOKEN.isascii()):
+    raise ImproperlyConfigured("METRICS_TOKEN must be 16 characters of ASCII or more.")
+
 # --- logs ------------------------------------------------------------------------------
 
 LOG_LEVEL = env.str("LOG_LEVEL", "INFO").upper()
@@ -385,10 +394,31 @@ if LOG_LEVEL not in {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}:
     raise ImproperlyConfigured(
         f"LOG_LEVEL must be DEBUG, INFO, WARNING, ERROR or CRITICAL, not {LOG_LEVEL}."
     )
+LOG_FORMAT = env.str("LOG_FORMAT", "text").lower()
+if LOG_FORMAT not in {"text", "json"}:
+    raise ImproperlyConfigured(f"LOG_FORMAT must be text or json, not {LOG_FORMAT}.")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"context": {"()": "agents.logs.ContextFilter"}},
+    "formatters": {
+        "text": {"()": "agents.logs.TextFormatter"},
+        "json": {"()": "agents.logs.JsonFormatter"},
+    },
+    "handlers": {
+        "console": {
+            "class": "logging.StreamHandler",
+            "filters": ["context"],
+            "formatter": LOG_FORMAT,
+        }
+    },
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
+    "loggers": {
+        # Django's own handler would say everything a second time in DEBUG
+        "django": {"handlers": [], "level": "INFO"},
+        # a request has its line from us; a fault's traceback is what these add
+        "django.request": {"level": "ERROR"},
+        "django.server": {"handlers": [], "level": "CRITICAL"},
+        "gunicorn.error": {"handlers": ["console"], "level": "INFO", "propagate": False},
+    },
 }

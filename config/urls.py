@@ -12,7 +12,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 
 from agents import views
 from memory.api import errors, health
-from memory.views import palette
+from memory.views import palette, system
 
 admin.site.site_header = admin.site.site_title = _("Hippo administration")
 # its own login would ask for no second factor and count no failures
@@ -31,7 +31,9 @@ urlpatterns = [
     path("me/", views.preferences, name="preferences"),
     path("me/memory/", include("memory.routes.mine")),
     path("agents/", include("memory.routes.agents")),
+    path("keys/", include("memory.routes.keys")),
     path("users/", include("memory.routes.people")),
+    path("system/", system.page, name="system"),
     path("look/", views.look, name="look"),
     path("accounts/", include("agents.pages")),
     path("admin/", admin.site.urls),
@@ -42,6 +44,7 @@ urlpatterns = [
     re_path(r"^api/", errors.unknown_address),
     path("healthz", health.LiveView.as_view(), name="healthz"),
     path("readyz", health.ReadyView.as_view(), name="readyz"),
+    path("metrics", system.figures, name="metrics"),
 ]
 
 handler400 = errors.handle_400

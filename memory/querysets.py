@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from django.db import models
 from django.db.models import Q
@@ -100,6 +100,17 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         for literal in literals:
             found = found.filter(indexed__folded__contains_exact=literal)
         return found
+
+    def sampled(self, alias: str, count: int) -> list[tuple[Any, ...]]:
+        """Return (status, scope, index row's scope and version) of a store's latest and first.
+
+        Two look-ups by the primary key, however many memories there are.
+        """
+        rows = self.using(alias).values_list(
+            "pk", "status", "scope_id", "indexed__scope_id", "indexed__analyzer_version"
+        )
+        found = {*rows.order_by("-pk")[:count], *rows.order_by("pk")[:count]}
+        return [row[1:] for row in found]
 
     def newest_first(self) -> Self:
         """Return a total order: by creation, then by id."""

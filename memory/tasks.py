@@ -5,7 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 from django.utils import timezone
 
-from memory.services import job_kinds, jobs, moving
+from memory.services import job_kinds, jobs, moving, pulses
 
 
 @shared_task
@@ -23,5 +23,6 @@ def enqueue_job(kind: str) -> None:
 @shared_task
 def reap_jobs() -> None:
     """Send again what has been silent, and open what a dead move left shut."""
+    pulses.note(pulses.ROUND)
     jobs.reap(now=timezone.now())
     moving.reopen_abandoned(now=timezone.now())

@@ -24,7 +24,7 @@ addEventListener("change", (event) => {
 
 // --- toasts, with undo ---
 
-function toast(text, undo, { label, act } = {}) {
+function toast(text, undo, { label, act, key = "z" } = {}) {
   const box = document.createElement("div");
   box.className = "toastx";
   const words = document.createElement("span");
@@ -33,7 +33,7 @@ function toast(text, undo, { label, act } = {}) {
   if (undo || act) {
     const button = document.createElement("button");
     button.className = "btn btn-sm";
-    button.dataset.key = "z";
+    if (key) button.dataset.key = key;
     button.textContent = label ?? $("#toasts").dataset.undo;
     button.addEventListener("click", () => {
       box.remove();
@@ -89,11 +89,11 @@ addEventListener("htmx:configRequest", (event) => {
 addEventListener("htmx:responseError", (event) => {
   const status = event.detail.xhr.status;
   if (status === 409) return;
-  toast($("#toasts").dataset[status === 503 ? "busy" : status === 403 ? "stale" : "failed"]);
+  failed($("#toasts").dataset[status === 503 ? "busy" : status === 403 ? "stale" : "failed"], event.detail);
 });
-addEventListener("htmx:sendError", () => {
+addEventListener("htmx:sendError", (event) => {
   $("dialog[open]")?.close();
-  toast($("#toasts").dataset.offline);
+  failed($("#toasts").dataset.offline, event.detail);
 });
 addEventListener("htmx:beforeSwap", (event) => {
   if (event.detail.target.id === "detail") keepUnsaved(event.detail.requestConfig.elt);
@@ -126,6 +126,18 @@ let deletedAt = 0;
 addEventListener("htmx:beforeRequest", (event) => {
   if (event.detail.elt.matches?.("[data-deletes]")) deletedAt = Math.max(currentRow(), 0);
 });
+
+// --- a fragment that failed: under which id the log has it, and asking for it again ---
+
+function failed(text, { xhr, elt, target, pathInfo, requestConfig }) {
+  const { request, retry } = $("#toasts").dataset;
+  const id = xhr.getResponseHeader("X-Request-ID");
+  const said = id ? `${text} ${request} ${id}` : text;
+  if (requestConfig.verb !== "get") { toast(said); return; }
+  // what is in the form by now goes with it
+  const again = () => (elt.isConnected ? htmx.ajax("GET", pathInfo.requestPath, { source: elt, target }) : location.reload());
+  toast(said, "", { label: retry, act: again, key: "" });
+}
 
 // --- what somebody was writing when something else came in its place ---
 
@@ -335,14 +347,24 @@ const flipBack = (event) => {
 addEventListener("htmx:responseError", flipBack);
 addEventListener("htmx:sendError", flipBack);
 
-// --- copying what a box says, character by character ---
+// --- keys: copied by a button, and not kept for who comes back to the page ---
 
+async function copy({ dataset, previousElementSibling: said }) {
+  const box = document.getElementById(dataset.copy);
+  getSelection().selectAllChildren(box);
+  let isCopied = false;
+  try {
+    await navigator.clipboard.writeText(box.textContent);
+    isCopied = true;
+  } catch { // no HTTPS, or no permission
+    isCopied = document.execCommand("copy");
+  }
+  said.textContent = isCopied ? dataset.copied : dataset.marked;
+  setTimeout(() => { said.textContent = ""; }, UNDO_MS);
+}
 addEventListener("click", (event) => {
-  const button = event.target.closest?.("[data-copies]");
-  if (!button) return;
-  const box = document.getElementById(button.dataset.copies);
-  const said = () => toast(button.dataset.copied);
-  // without https there is no clipboard; then it is selected, for Ctrl-C
-  if (navigator.clipboard) navigator.clipboard.writeText(box.textContent).then(said, () => getSelection().selectAllChildren(box));
-  else { getSelection().selectAllChildren(box); if (document.execCommand("copy")) said(); }
+  const button = event.target.closest?.("[data-copy]");
+  if (button) copy(button);
 });
+// the browser may keep the page whole, to show it again after Back
+addEventListener("pagehide", () => $$("[data-secret]").forEach((each) => each.replaceChildren()));

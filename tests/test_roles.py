@@ -17,7 +17,7 @@ LOGIN = "/accounts/login/"
 SETTINGS = "/agents/ada/settings/"
 OTHERS = {
     "<int:memory_id>": "{memory}", "<int:version>": "1", "<str:agent>": "{agent}",
-    "<int:job_id>": "7", "<int:entry_id>": "7",
+    "<int:job_id>": "7", "<int:entry_id>": "7", "<int:key_id>": "{key}",
 }  # fmt: skip
 
 # what everybody who is logged in gets; anonymous is led to the login
@@ -83,7 +83,14 @@ OPERATORS = {
     "agents/<str:agent>/settings/store/test/?backend=sqlite": (LOGIN, 403, SETTINGS, SETTINGS),
     "agents/<str:agent>/settings/store/move/": (LOGIN, 403, 200, 200),
     "POST agents/<str:agent>/settings/store/copies/": (LOGIN, 403, 422, 422),
+    "agents/<str:agent>/connect/": (LOGIN, 403, 200, 200),
+    "keys/": (LOGIN, 403, 200, 200),
+    "keys/<int:key_id>/first-call/": (LOGIN, 403, "/agents/ada/connect/", "/agents/ada/connect/"),
+    "POST keys/<int:key_id>/rotate/": (LOGIN, 403, 404, 404),  # without an overlap
+    "POST keys/<int:key_id>/revoke/": (LOGIN, 403, "/keys/", "/keys/"),
+    "POST keys/<int:key_id>/restore/": (LOGIN, 403, "/keys/", "/keys/"),
     "users/": (LOGIN, 403, 200, 200),
+    "system/": (LOGIN, 403, 200, 200),
     "users/read/?agent={agent}&user_id=bob": (LOGIN, 403, 403, 200),
     "users/read/<int:entry_id>/": (LOGIN, 403, 403, 404),
 }
@@ -92,7 +99,7 @@ TABLE = {
     **{route: (first, *[other] * 3) for route, (first, other) in OPEN.items()},
     **OPERATORS,
 }
-FOR_PROGRAMS = ("api/", "^api/", "healthz", "readyz")
+FOR_PROGRAMS = ("api/", "^api/", "healthz", "readyz", "metrics")
 ADMIN = "admin/"
 
 
@@ -111,8 +118,10 @@ FOR_PEOPLE = [each for each in routes() if not each.startswith(FOR_PROGRAMS)]
 @pytest.fixture
 def others(ada, remember):
     """The agent and a memory of bob, who none of the four is; nothing is left to set up."""
-    find_key(issue_key(ada)[1], now=NOW)
-    return {"agent": ada.name, "memory": remember(ada, "bob", "Bob deploys on Fridays").pk}
+    row, key = issue_key(ada)
+    find_key(key, now=NOW)
+    memory = remember(ada, "bob", "Bob deploys on Fridays")
+    return {"agent": ada.name, "memory": memory.pk, "key": row.pk}
 
 
 @pytest.fixture(params=ROLES)

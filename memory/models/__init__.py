@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memory.models.control import FormerStore, Job, JobState, NodeLease
+from memory.models.control import FormerStore, Job, JobState, NodeLease, Pulse
 from memory.models.memories import (
     ActorKind,
     IdempotencyRecord,
@@ -33,6 +33,7 @@ __all__ = [
     "MemoryType",
     "NodeLease",
     "OwnerKind",
+    "Pulse",
     "Scope",
     "Status",
     "Store",

@@ -99,3 +99,13 @@ class FormerStore(models.Model):
 
     def __str__(self) -> str:
         return f"{self.agent_id}: {self.backend} {self.sqlite_path}"
+
+
+class Pulse(models.Model):
+    """When something that runs beside the web server last gave a sign of life."""
+
+    name = models.CharField(max_length=20, primary_key=True)
+    at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.at}"

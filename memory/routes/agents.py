@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from memory.views import agent_new, agent_preview, agent_settings, agent_store, agents
+from memory.views import agent_new, agent_preview, agent_settings, agent_store, agents, connect
 
 urlpatterns = [
     path("", agents.agent_list, name="agent-list"),
@@ -20,4 +20,5 @@ urlpatterns = [
     path("<str:agent>/settings/store/test/", agent_store.test, name="agent-store-test"),
     path("<str:agent>/settings/store/move/", agent_store.move, name="agent-store-move"),
     path("<str:agent>/settings/store/copies/", agent_store.erase_copies, name="agent-store-erase"),
+    path("<str:agent>/connect/", connect.connect, name="agent-connect"),
 ]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from django.db import DEFAULT_DB_ALIAS, transaction
-from django.utils import timezone
+from datetime import datetime
+from typing import Any
 
-from agents.auth import issue_key
+from django.db import DEFAULT_DB_ALIAS, transaction
+
+from agents import keys
+from agents.keys import NewKey
 from agents.models import Agent, ApiKey, Backend
 from memory.databases import Place
 from memory.services.trials import SQLITE_FILE, Trial, try_place
@@ -19,12 +22,13 @@ def try_backends() -> list[Trial]:
     return [try_place(place, make=True) for place in places]
 
 
-def issue_first_key(agent: Agent) -> str:
+def issue_first_key(agent: Agent, *, actor: Any, now: datetime) -> str:
     """Return a key of `agent`; an earlier one of here that nobody used is revoked.
 
     A page that was loaded again therefore leaves one key, the one that is seen.
     """
     with transaction.atomic(using=DEFAULT_DB_ALIAS):
         unseen = ApiKey.objects.filter(agent=agent, name=_KEY_NAME, last_used_at=None)
-        unseen.filter(revoked_at=None).update(revoked_at=timezone.now())
-        return issue_key(agent, name=_KEY_NAME)[1]
+        for key in unseen.filter(revoked_at=None).select_related("agent"):
+            keys.revoke(key, actor=actor, now=now)
+        return keys.create(agent, NewKey(_KEY_NAME), actor=actor, now=now)[1]

@@ -38,9 +38,33 @@ def check_health() -> Health:
     return Health(OK if set(parts.values()) == {OK} else "reduced", parts)
 
 
+def ask_control() -> None:
+    """Ask the control database for next to nothing. Raises DatabaseError."""
+    Agent.objects.exists()
+
+
+def ask_store(alias: str) -> None:
+    """Ask a store for next to nothing; a SQLite file is opened, and brought up to date, first.
+
+    Raises DatabaseError, BackendUnavailable where the file is gone, OSError.
+    """
+    if alias.startswith("sqlite:"):
+        migrate_store(alias)
+    Scope.objects.using(alias).exists()
+
+
+def ask_cache() -> None:
+    """Write to the cache and read it back. Raises whatever the cache raises, or OSError."""
+    token = secrets.token_hex(8)
+    cache.set(f"health:{token}", token, timeout=10)
+    if cache.get(f"health:{token}") != token:
+        raise OSError("what was written is not there")
+    cache.delete(f"health:{token}")
+
+
 def _control_database() -> str:
     try:
-        Agent.objects.exists()
+        ask_control()
     except DatabaseError:
         return "The control database does not answer or has no tables; see the server's log."
     return OK
@@ -48,10 +72,8 @@ def _control_database() -> str:
 
 def _store(alias: str) -> str:
     try:
-        if alias != MYSQL_ALIAS:
-            migrate_store(alias)
-        Scope.objects.using(alias).exists()
-    except (DatabaseError, HippoError):
+        ask_store(alias)
+    except (DatabaseError, HippoError, OSError):
         connections[alias].close()
         return "This store does not answer; see the server's log."
     return OK
@@ -68,10 +90,8 @@ def _mysql_that_is_missing() -> str:
 
 
 def _cache() -> str:
-    token = secrets.token_hex(8)
     try:
-        cache.set("health", token, timeout=10)
-        cache.get("health")
+        ask_cache()
     except Exception:  # noqa: BLE001  # each cache has errors of its own
         return "The cache does not answer; rate limits are not counted."
     return OK

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from django.db import DatabaseError
 from django.utils import timezone
 
+from agents import logs
 from agents.models import Agent
 from memory.errors import HippoError
 from memory.models import Job
@@ -54,6 +55,11 @@ def perform(job_id: int) -> None:
     run = jobs.claim(job_id, now=timezone.now())
     if run is None:
         return
+    with logs.bound(job=run.job.pk, kind=run.job.kind):
+        _perform(run)
+
+
+def _perform(run: Run) -> None:
     job = run.job
     try:
         if "done" in job.checkpoint:
@@ -66,6 +72,7 @@ def perform(job_id: int) -> None:
         logger.info("job %s (%s): cancelled", job.pk, job.kind)
     except Exception as error:
         run.fail(f"{type(error).__name__}: {error}", is_final=not _may_pass(error))
+        logger.warning("job %s (%s): failed with %s", job.pk, job.kind, type(error).__name__)
         raise
     else:
         if run.finish(result):

@@ -12,6 +12,7 @@ from django.shortcuts import render
 from django.template import loader
 from django.utils.translation import gettext as _
 
+from agents import logs
 from agents.preferences import theme_in_cookie
 from memory.errors import BackendUnavailable, StoreNotOpen
 
@@ -22,7 +23,8 @@ def show(request: HttpRequest, status: int, template: str = "") -> HttpResponse:
     """Answer with the page of a status; a fragment gets a few words, not a page."""
     if _is_fragment(request):
         return _words(status)
-    return render(request, template or f"{status}.html", status=status)
+    context = {"request_id": logs.request_id()}
+    return render(request, template or f"{status}.html", context, status=status)
 
 
 def show_400(request: HttpRequest, error: Exception) -> HttpResponse:
@@ -65,7 +67,8 @@ def _is_fragment(request: HttpRequest) -> bool:
 def _show_bare(request: HttpRequest, status: int, **context: object) -> HttpResponse:
     """Render without the request, so that no context processor runs."""
     page = loader.get_template(f"{status}.html")
-    return HttpResponse(page.render({"theme": theme_in_cookie(request), **context}), status=status)
+    context |= {"theme": theme_in_cookie(request), "request_id": logs.request_id()}
+    return HttpResponse(page.render(context), status=status)
 
 
 def _words(status: int) -> HttpResponse:

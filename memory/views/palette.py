@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
+from agents.models import Agent
 from agents.preferences import PageRequest
 from memory.filters import MemoryFilter
 from memory.services import library
@@ -47,10 +48,21 @@ def palette(request: PageRequest) -> HttpResponse:
         "q": query,
         "entries": found.entries if query else [],
         "agents": [agents[name] for name in sorted(agents)][:_MEMORIES],
+        "operated": _operated(wanted) if request.user.is_staff else [],
         "places": [place for place in _places(request) if wanted in place.label.casefold()],
     }
     template = "memory/search.html" + ("#results" if request.htmx else "")
     return render(request, template, context)
+
+
+def _operated(wanted: str) -> list[Place]:
+    """Return the agents that an operator may mean; none before there is a letter."""
+    agents = Agent.objects.filter(memory_config__isnull=False) if wanted else []
+    found = [each for each in agents if wanted in f"{each} {each.name}".casefold()]
+    return [
+        Place(str(agent), reverse("agent-overview", args=[agent.name]), "adjustments")
+        for agent in found[:_MEMORIES]
+    ]
 
 
 def _places(request: PageRequest) -> list[Place]:
@@ -63,6 +75,8 @@ def _places(request: PageRequest) -> list[Place]:
         Place(_("Preferences"), reverse("preferences"), "user"),
     ]
     if request.user.is_staff:
+        places.append(Place(_("Agents"), reverse("agent-list"), "robot"))
+        places.append(Place(_("Connect & keys"), reverse("keys"), "key"))
         places.append(Place(_("Users"), reverse("users"), "users"))
         places.append(Place(_("API reference"), reverse("api-docs"), "file-text"))
     if request.user.is_superuser:

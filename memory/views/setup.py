@@ -6,8 +6,6 @@ browser ends at the right one.
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -17,7 +15,6 @@ from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render, resolve_url
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
@@ -32,6 +29,7 @@ from agents.models import Agent, ApiKey, Backend
 from agents.preferences import PageRequest, remember_in_cookies
 from memory.errors import BackendUnavailable
 from memory.services import configuring, first_run
+from memory.views.snippets import Caller, curl_save
 
 View = Callable[[PageRequest], HttpResponse]
 
@@ -127,24 +125,11 @@ def key(request: PageRequest) -> HttpResponse:
     found = Agent.objects.get()
     context: dict[str, Any] = {"agent": found}
     if request.method == "POST":
-        issued = first_run.issue_first_key(found)
-        context |= {"key": issued, "snippet": _curl(request, found, issued)}
+        issued = first_run.issue_first_key(found, actor=request.user, now=timezone.now())
+        # the operator, who then finds what was saved
+        caller = Caller(request, found, request.user.get_username(), issued)
+        context |= {"key": issued, "snippet": curl_save(caller)}
     return _show(request, "setup-key", **context)
-
-
-def _curl(request: PageRequest, agent: Agent, key: str) -> str:
-    """Return a call that saves something about the operator, who then finds it."""
-    address = request.build_absolute_uri(reverse("memories", args=[agent.name]))
-    content = _("I like short answers: the conclusion first, then the reasons.")
-    memory = {"user_id": request.user.get_username(), "type": "user", "content": content}
-    return " \\\n  ".join(
-        [
-            f"curl {shlex.quote(address)}",
-            f"-H 'Authorization: Bearer {key}'",
-            "-H 'Content-Type: application/json'",
-            f"-d {shlex.quote(json.dumps(memory, ensure_ascii=False))}",
-        ]
-    )
 
 
 def _show(request: PageRequest, name: str, form: Any = None, **context: Any) -> HttpResponse:

@@ -10,7 +10,10 @@ from tests.memory.api.client import Api, error_of, fields_of
 from tests.memory.threads import at_once
 
 AGENT_FIELDS = {"name", "display_name", "system_prompt", "language", "is_active", "created_at"}
-KEY_FIELDS = {"id", "name", "prefix", "user_id", "created_at", "last_used_at", "revoked_at"}
+KEY_FIELDS = {
+    "id", "name", "prefix", "user_id", "created_at", "last_used_at", "expires_at", "revoked_at",
+    "replaced_by",
+}  # fmt: skip
 
 
 class Operator:

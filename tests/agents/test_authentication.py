@@ -22,6 +22,7 @@ OPERATORS = {
     "agent": "/api/v1/agents/ada/",
     "agent-keys": "/api/v1/agents/ada/keys/",
     "agent-key": "/api/v1/agents/ada/keys/1/",
+    "agent-key-rotate": "/api/v1/agents/ada/keys/1/rotate/",
     "memory-config": "/api/v1/agents/ada/memory-config/",
 }
 METHODS = ("GET", "POST", "PATCH", "PUT", "DELETE")

@@ -22,7 +22,7 @@ class Server:
         # pdeathsig: what kills the tests kills this too
         self._command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", *arguments]
         # libraries need not be free of warnings
-        self._env = {**installed.env, "PYTHONWARNINGS": "default"}
+        self._env = {**installed.env, "PYTHONWARNINGS": "default", "LOG_LEVEL": "INFO"}
         self._log = installed.data_dir / f"{name}.log"
         self.name, self.kills = name, 0
 
@@ -63,16 +63,16 @@ class Server:
 def web(installed, port):
     """Return the web server, not yet started."""
     return Server(
-        "web", installed, "gunicorn", "config.wsgi:application", "--bind", f"127.0.0.1:{port}",
-        "--worker-class", "gthread", "--threads", "8", "--no-control-socket",
-        "--log-level", "warning",
+        "web", installed, "gunicorn", "config.wsgi:application", "-c", "python:config.gunicorn",
+        "--bind", f"127.0.0.1:{port}", "--worker-class", "gthread", "--threads", "8",
+        "--no-control-socket", "--log-level", "warning",
     )  # fmt: skip
 
 
 def worker(installed):
     """Return the worker, not yet started."""
     return Server(
-        "worker", installed, "celery", "-A", "config", "worker", "-P", "threads",
+        "worker", installed, "celery", "-q", "-A", "config", "worker", "-P", "threads",
         "--concurrency", "4", "--loglevel", "INFO", "--without-gossip", "--without-mingle",
     )  # fmt: skip
 

@@ -89,6 +89,9 @@ def test_a_switch_and_a_limit_are_obeyed_and_the_preview_shows_what_they_do(brow
         page.locator("#preview-block").text_content() == call("prefetch/", asked)["memory_context"]
     )
 
+    page.click("[data-copy=preview-block]")
+    expect(page.locator(".h-copies .saved")).to_have_text(re.compile("Copied|Selected"))
+
     page.locator("[data-twin=id_prefetch_limit]").evaluate(
         "each => { each.value = 2; each.dispatchEvent(new Event('input', { bubbles: true })); }"
     )

@@ -6,8 +6,10 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError, transaction
+from django.utils import timezone
 
-from agents.auth import issue_key
+from agents import keys
+from agents.keys import NewKey
 from agents.models import Agent, Backend
 from memory.databases import migrate_store, mysql_alias, mysql_obstacle, store_alias
 from memory.errors import BackendUnavailable
@@ -41,7 +43,8 @@ class Command(HippoCommand):
                     display_name=options["display_name"],
                     language=options["language"],
                 )
-                _, key = issue_key(agent, name="first key", user_id=options["user"])
+                wanted = NewKey("first key", options["user"])
+                _, key = keys.create(agent, wanted, actor=None, now=timezone.now())
                 alias = store_alias(agent)  # a store that cannot be opened leaves no agent
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from error
