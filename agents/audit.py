@@ -47,8 +47,9 @@ def note_content_read(
 ) -> AuditEntry:
     """Record that `actor` is about to read, or to try, what `agent` remembers of `user_id`.
 
-    It is committed when this returns, whatever becomes of the reading, and so may not be
-    called within a transaction. Raises ValidationError for a reason that is empty or has
+    `action` is CONTENT_TRIED where only what recalls find is shown. It is committed when this
+    returns, whatever becomes of the reading, and so may not be called within a transaction.
+    Raises ValidationError for a reason that is empty or has
     more than 500 characters.
     """
     owner = _owners(agent, user_id).select_related("account").order_by("pk").first()
@@ -125,6 +126,12 @@ def find_reading(actor: Any, entry_id: int) -> AuditEntry:
     return readings.select_related("agent__memory_config").get(pk=entry_id)
 
 
+def open_trials(actor: Any, agent: Agent, *, now: datetime) -> list[AuditEntry]:
+    """Return whose recalls `actor` may try by a reason that still counts, newest first."""
+    tried = AuditEntry.objects.filter(action=AuditAction.CONTENT_TRIED, actor=actor, agent=agent)
+    return list(tried.filter(created_at__gt=now - READING_TIME))
+
+
 def is_open(entry: AuditEntry, *, now: datetime) -> bool:
     """Return whether the time to read under `entry` has not run out."""
     return now < entry.created_at + READING_TIME
@@ -137,9 +144,8 @@ def note_shown(entry: AuditEntry, count: int) -> None:
 
 def open_trial(actor: Any, agent: Agent, user_id: str, *, now: datetime) -> AuditEntry | None:
     """Return the entry under which `actor` may try recalls of `user_id` for now, or None."""
-    since = now - READING_TIME
-    tried = AuditEntry.objects.filter(action=AuditAction.CONTENT_TRIED, created_at__gt=since)
-    return tried.filter(actor=actor, agent=agent, user_id=user_id).first()
+    opened = open_trials(actor, agent, now=now)
+    return next((entry for entry in opened if entry.user_id == user_id), None)
 
 
 def reads_about(

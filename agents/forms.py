@@ -190,4 +190,4 @@ class FirstAgentForm(BackendForm):
         choices=settings.LANGUAGES,
         help_text=_("In which the agent is told about its memory."),
     )
-    field_order = ("name", "language", "backend")
+    field_order: tuple[str, ...] = ("name", "language", "backend")

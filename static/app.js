@@ -315,6 +315,38 @@ function press(event) {
   if (target) { event.preventDefault(); target.click(); }
 }
 
+// --- an agent's settings: a slider beside its number, what became of a change, the way back of a switch ---
+
+addEventListener("input", (event) => {
+  const field = event.target;
+  const number = field.dataset?.twin && document.getElementById(field.dataset.twin);
+  if (number) {
+    number.value = field.value;
+    number.dispatchEvent(new Event("input", { bubbles: true }));
+  } else if (field.id && field.type === "number") {
+    const slider = $(`[data-twin="${CSS.escape(field.id)}"]`);
+    if (slider) slider.value = field.value;
+  }
+});
+addEventListener("htmx:afterSwap", (event) => {
+  const said = event.detail.target;
+  if (said.id === "store") $("#store [data-focused]")?.focus();
+  if (!said.matches?.(".h-said")) return;
+  const isWrong = Boolean($(".h-wrong", said));
+  for (const field of said.closest("form").elements) {
+    if (!field.matches(".form-control, .form-select, [role=switch]")) continue;
+    field.classList.toggle("is-invalid", isWrong);
+    if (isWrong) field.setAttribute("aria-invalid", "true");
+    else { field.removeAttribute("aria-invalid"); field.defaultChecked = field.checked; }
+  }
+});
+const flipBack = (event) => {
+  const box = $("[role=switch]", event.detail.elt);
+  if (box) box.checked = box.defaultChecked;
+};
+addEventListener("htmx:responseError", flipBack);
+addEventListener("htmx:sendError", flipBack);
+
 // --- keys: copied by a button, and not kept for who comes back to the page ---
 
 async function copy({ dataset, previousElementSibling: said }) {

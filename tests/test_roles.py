@@ -14,6 +14,7 @@ from tests.conftest import NOW
 
 ROLES = ("anonymous", "user", "operator", "superuser")
 LOGIN = "/accounts/login/"
+SETTINGS = "/agents/ada/settings/"
 OTHERS = {
     "<int:memory_id>": "{memory}", "<int:version>": "1", "<str:agent>": "{agent}",
     "<int:job_id>": "7", "<int:entry_id>": "7", "<int:key_id>": "{key}",
@@ -74,6 +75,15 @@ OPERATORS = {
     "agents/": (LOGIN, 403, 200, 200),
     "agents/<str:agent>/": (LOGIN, 403, 200, 200),
     "POST agents/<str:agent>/switch/": (LOGIN, 403, "/agents/", "/agents/"),
+    "agents/+new/": (LOGIN, 403, 200, 200),
+    "agents/<str:agent>/settings/": (LOGIN, 403, 200, 200),
+    "POST agents/<str:agent>/settings/delete/": (LOGIN, 403, 422, 422),
+    "POST agents/<str:agent>/settings/preview/": (LOGIN, 403, 200, 200),
+    "POST agents/<str:agent>/settings/reason/": (LOGIN, 403, 403, 422),
+    "agents/<str:agent>/settings/store/": (LOGIN, 403, 200, 200),
+    "agents/<str:agent>/settings/store/test/?backend=sqlite": (LOGIN, 403, SETTINGS, SETTINGS),
+    "agents/<str:agent>/settings/store/move/": (LOGIN, 403, 200, 200),
+    "POST agents/<str:agent>/settings/store/copies/": (LOGIN, 403, 422, 422),
     "agents/<str:agent>/connect/": (LOGIN, 403, 200, 200),
     "keys/": (LOGIN, 403, 200, 200),
     "keys/<int:key_id>/first-call/": (LOGIN, 403, "/agents/ada/connect/", "/agents/ada/connect/"),

@@ -50,7 +50,12 @@ class MemoryConfigView(OperatorView):
             raise ValidationError({"backend": why})
         if (backend, sqlite_path) != (config.backend, config.sqlite_path):
             change_store(
-                found, backend=backend, sqlite_path=sqlite_path, leave=leave, now=timezone.now()
+                found,
+                backend=backend,
+                sqlite_path=sqlite_path,
+                leave=leave,
+                actor=request.user,
+                now=timezone.now(),
             )
         if body:
             configuring.change(found, body, actor=request.user, now=timezone.now())

@@ -32,13 +32,35 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\uff1c": "&lt;", "\uff1e":
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """`block` is '' where nothing fits; `hits` are those in the block, best first."""
+    """`block` is '' where nothing fits; `hits` are those in the block, best first.
+
+    `costs` are the tokens of each, `over_budget` what found no room in the budget, and
+    `over_limit` what came after the limit, as far as it was asked for.
+    """
 
     enabled: bool
     block: str = ""
     hits: tuple[Hit, ...] = ()
     tokens: int = 0
     truncated: bool = False
+    costs: tuple[int, ...] = ()
+    over_budget: tuple[Hit, ...] = ()
+    over_limit: tuple[Hit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """How much a prefetch may give, and in which language it says what it is."""
+
+    limit: int
+    budget_tokens: int
+    language: str
+
+    @classmethod
+    def of(cls, agent: Agent) -> Measure:
+        """Return what the agent is configured for."""
+        config = agent.memory_config
+        return cls(config.prefetch_limit, config.budget_tokens, agent.language)
 
 
 def prefetch(agent: Agent, user_id: str, message: str, *, now: datetime) -> Prefetch:
@@ -50,22 +72,36 @@ def prefetch(agent: Agent, user_id: str, message: str, *, now: datetime) -> Pref
     config = agent.memory_config
     if not (config.enabled and agent.is_active) or is_paused(agent, user_id):
         return Prefetch(enabled=False)
-    request = SearchRequest(
-        message, limit=config.prefetch_limit, min_score=MIN_SCORE, is_message=True
-    )
+    found = compose(agent, user_id, message, Measure.of(agent), now=now)
+    if found.hits:
+        memories.touch(agent, user_id, [hit.memory.pk for hit in found.hits], now=now)
+    return found
+
+
+def compose(
+    agent: Agent, user_id: str, message: str, measure: Measure, *, beyond: int = 0, now: datetime
+) -> Prefetch:
+    """Return what a prefetch of `measure` gives, and touch nothing: neither counts nor log.
+
+    Whether the memory is on does not matter. `beyond` more hits are looked for, to tell what
+    the limit leaves out; they change nothing of what is in the block.
+    """
+    limit = measure.limit
+    request = SearchRequest(message, limit=limit + beyond, min_score=MIN_SCORE, is_message=True)
     result = search(agent, user_id, request, now=now)
-    block, used = format_block(
-        [hit.memory for hit in result.hits], agent.language, config.budget_tokens
-    )
-    hits = result.hits[:used]
-    if hits:
-        memories.touch(agent, user_id, [hit.memory.pk for hit in hits], now=now)
+    within = result.hits[:limit]
+    head = _head(measure.language)
+    entries = _entries([hit.memory for hit in within], head, measure.budget_tokens)
+    block, used = _join(head, entries), len(entries)
     return Prefetch(
         enabled=True,
         block=block,
-        hits=hits,
+        hits=within[:used],
         tokens=estimate_tokens(block),
         truncated=result.truncated,
+        costs=tuple(cost for _, cost in entries),
+        over_budget=within[used:],
+        over_limit=result.hits[limit:],
     )
 
 
@@ -79,10 +115,28 @@ def format_block(
     longer and a useful part of it fits. No content can close the block or look like an entry
     of its own.
     """
-    head = f"<memory-context>\n{_FIRST_LINES[language]}\n"
+    head = _head(language)
+    entries = _entries(found, head, budget_tokens, with_ids=with_ids)
+    return _join(head, entries), len(entries)
+
+
+def _head(language: str) -> str:
+    return f"<memory-context>\n{_FIRST_LINES[language]}\n"
+
+
+def _join(head: str, entries: list[tuple[str, int]]) -> str:
+    if not entries:
+        return ""
+    return "\n".join([head, "\n".join(entry for entry, _ in entries) + "</memory-context>"])
+
+
+def _entries(
+    found: Iterable[Memory], head: str, budget_tokens: int, *, with_ids: bool = False
+) -> list[tuple[str, int]]:
+    """Return the entries for which there is room beside the head, and the tokens of each."""
     left = budget_tokens - estimate_tokens(f"{head}</memory-context>")
     memories_left = list(found)
-    entries: list[str] = []
+    entries: list[tuple[str, int]] = []
     while memories_left:
         entry = _entry(memories_left.pop(0), with_id=with_ids)
         # one long memory must not keep all others out
@@ -93,11 +147,9 @@ def format_block(
                 break
             entry = _cut(entry, most)
             cost = estimate_tokens(entry)
-        entries.append(entry)
+        entries.append((entry, cost))
         left -= cost
-    if not entries:
-        return "", 0
-    return "\n".join([head, "\n".join(entries) + "</memory-context>"]), len(entries)
+    return entries
 
 
 def one_line(name: str) -> str:

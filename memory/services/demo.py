@@ -7,6 +7,7 @@ import secrets
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from django.contrib.auth import get_user_model
 from django.db import transaction
 
 from agents.models import Agent, Backend, Identity
-from memory.models import Memory
+from memory.models import Memory, Status
 from memory.services.transfer import import_lines
 
 DEMO_FILE = Path(__file__).resolve().parent.parent / "demo" / "demo.json"
@@ -34,12 +35,49 @@ def load_demo(*, now: datetime) -> list[Login]:
 
     Safe to repeat: what is there stays as it is, and only what is missing is added.
     """
-    demo = json.loads(DEMO_FILE.read_text(encoding="utf-8"))
+    demo = _read()
     for each in demo["agents"]:
         if not Agent.objects.filter(name=each["name"]).exists():
             Agent.objects.create_agent(**each, backend=Backend.SQLITE)
         _remember(each["name"], demo["memories"], now=now)
     return [login for each in demo["users"] if (login := _create_account(each))]
+
+
+def demo_users(agent: Agent) -> list[str]:
+    """Return whom the demo made up for `agent` to remember, those with most memories first.
+
+    A query for each person that the demo has for an agent of this name.
+    """
+    shipped = sorted(_shipped(agent.name).items(), key=lambda each: -len(each[1]))
+    return [user_id for user_id, _ in shipped if is_demo(agent, user_id)]
+
+
+def is_demo(agent: Agent, user_id: str) -> bool:
+    """Return whether all that `agent` remembers of `user_id` came with the demo.
+
+    One memory of another origin, and it may be a real person of the same name.
+    """
+    shipped = _shipped(agent.name).get(user_id)
+    if not shipped:
+        return False
+    memories = Memory.objects.in_scope(agent, user_id).exclude(status=Status.TRASHED)
+    origins = set(memories.values_list("external_id", flat=True)[: len(shipped) + 1])
+    return bool(origins) and origins <= shipped
+
+
+@cache
+def _read() -> Any:
+    return json.loads(DEMO_FILE.read_text(encoding="utf-8"))
+
+
+@cache
+def _shipped(agent_name: str) -> dict[str, set[str]]:
+    """Return the external ids of an agent's demo memories by user."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for each in _read()["memories"]:
+        if each["agent"] == agent_name:
+            found[each["user_id"]].add(f"demo-{each['id']}")
+    return dict(found)
 
 
 def _remember(agent_name: str, memories: list[dict[str, Any]], *, now: datetime) -> None:

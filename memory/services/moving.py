@@ -12,7 +12,9 @@ import time
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.contrib.auth import get_user_model
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, transaction
+from django.utils.translation import gettext_noop
 
 from agents.models import Agent
 from memory.databases import Place, agent_at, store_alias
@@ -25,6 +27,7 @@ from memory.services.jobs import Run
 from memory.services.placing import Former, change_store, confirm, former_stores
 
 __all__ = [
+    "STEPS",
     "Former",
     "change_store",
     "confirm",
@@ -34,6 +37,14 @@ __all__ = [
     "reopen_abandoned",
 ]
 
+_COPYING = gettext_noop("copying")
+_CHECKING = gettext_noop("checking the index")
+_CATCHING_UP = gettext_noop("catching up")
+_COPYING_LATE = gettext_noop("copying the last changes")
+_VERIFYING = gettext_noop("verifying")
+_SWITCHING = gettext_noop("switching")
+STEPS = (_COPYING, _CHECKING, _CATCHING_UP, _COPYING_LATE, _VERIFYING, _SWITCHING)
+"""What a move does, one after the other."""
 _ROUNDS = 3
 """How often a copy is brought up to date before writes have to wait, and verified after."""
 _FEW = 100
@@ -43,10 +54,13 @@ _ABANDONED_FOR = timedelta(days=1)
 logger = logging.getLogger(__name__)
 
 
-def enqueue(agent: Agent, *, backend: str, sqlite_path: str, now: datetime) -> Job:
+def enqueue(
+    agent: Agent, *, backend: str, sqlite_path: str, account_id: int | None = None, now: datetime
+) -> Job:
     """Leave a move to be done and return its job; while one waits or runs, that one.
 
-    `sqlite_path` counts for SQLite only. Raises InvalidMemory for a bad path,
+    `sqlite_path` counts for SQLite only; `account_id` is who asks for it.
+    Raises InvalidMemory for a bad path,
     BackendUnavailable, and MoveRefused where the move cannot be: to the present store, to
     one with memories that were left there, or while a move to another store is at work.
     """
@@ -60,7 +74,8 @@ def enqueue(agent: Agent, *, backend: str, sqlite_path: str, now: datetime) -> J
     payload = {
         "agent_id": agent.pk, "backend": target.backend, "sqlite_path": target.sqlite_path,
     }  # fmt: skip
-    job = jobs.enqueue("move", payload, key=placing.key_of(agent), now=now)
+    key = placing.key_of(agent)
+    job = jobs.enqueue("move", payload, key=key, account_id=account_id, now=now)
     if job.payload != payload:
         raise placing.at_work(agent, job)
     return job
@@ -160,9 +175,9 @@ def _freeze_target(target: Agent, run: Run) -> None:
 def _copy(copy: Copy) -> None:
     """Copy while the source takes writes, until little is left to be copied."""
     run, total = copy.run, maintenance.count_memories(copy.source)
-    run.report(step="copying", done=0, total=total)
+    run.report(step=_COPYING, done=0, total=total)
     copying.sync(copy, thorough=True)
-    run.report(step="checking the index", done=0, total=total)
+    run.report(step=_CHECKING, done=0, total=total)
     with run.beating():
         faulty = any(maintenance.check(copy.target, run.advance))
     if faulty:  # an old copy may be of an older analyzer
@@ -172,7 +187,7 @@ def _copy(copy: Copy) -> None:
         if faults:
             raise CopyDiffers(f"The copy's index is at fault: {faults[0].problem}")
     for _ in range(_ROUNDS):
-        run.report(step="catching up", done=0, total=maintenance.count_memories(copy.source))
+        run.report(step=_CATCHING_UP, done=0, total=maintenance.count_memories(copy.source))
         if copying.sync(copy, thorough=False) <= _FEW:
             break
 
@@ -203,9 +218,9 @@ def _verified(copy: Copy) -> dict[str, Any]:
     """
     run, difference = copy.run, None
     for _ in range(_ROUNDS):
-        run.report(step="copying the last changes", done=0)
+        run.report(step=_COPYING_LATE, done=0)
         copying.sync(copy, thorough=False)
-        run.report(step="verifying", done=0, total=2 * maintenance.count_memories(copy.source))
+        run.report(step=_VERIFYING, done=0, total=2 * maintenance.count_memories(copy.source))
         here = agreement.tally(copy.source, run.advance)
         there = agreement.tally(copy.target, run.advance)
         difference = agreement.difference(here, there)
@@ -223,8 +238,9 @@ def _switch(
 ) -> None:
     with transaction.atomic(using=DEFAULT_DB_ALIAS):
         # the job's row first: whoever takes the job or cancels it waits for this, or it for them
-        copy.run.report(step="switching", checkpoint=checkpoint)
-        placing.reconfigure(copy.source, source, target, now=now)
+        copy.run.report(step=_SWITCHING, checkpoint=checkpoint)
+        actor = get_user_model().objects.filter(pk=copy.run.job.account_id or 0).first()
+        placing.reconfigure(copy.source, source, target, actor=actor, now=now)
 
 
 def _settle(run: Run, source: Agent, target: Agent, checkpoint: dict[str, Any]) -> dict[str, Any]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import datetime
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, transaction
 
-from agents.models import Agent, Backend, MemoryConfig, validate_sqlite_path
+from agents import audit
+from agents.models import Agent, AuditAction, Backend, MemoryConfig, validate_sqlite_path
 from memory.databases import Place, agent_at, migrate_store, mysql_obstacle, same_store, store_alias
 from memory.errors import (
     BackendUnavailable,
@@ -34,13 +36,20 @@ behind, `frozen` is a copy that a move did not finish.
 
 
 def change_store(
-    agent: Agent, *, backend: str, sqlite_path: str, leave: bool = False, now: datetime
+    agent: Agent,
+    *,
+    backend: str,
+    sqlite_path: str,
+    leave: bool = False,
+    actor: Any = None,
+    now: datetime,
 ) -> None:
     """Let `agent` use another store from now on, with the memories that are in it.
 
     Memories of the present store stay there, which `leave` must allow where there are any;
     the trash counts. They are kept, and found again on the way back. To the present store
-    it does nothing. A writer that has not heard of the change gets StoreNotOpen.
+    it does nothing. `actor` is the account that did it, in the audit.
+    A writer that has not heard of the change gets StoreNotOpen.
     Raises WouldStrandMemories, InvalidMemory for a bad path, BackendUnavailable, StoreNotOpen
     while the present store takes no writes, and MoveRefused while a move is at work or
     where the other store holds an old or unfinished copy.
@@ -63,7 +72,7 @@ def change_store(
     for each in (here, there):
         Store.objects.using(store_alias(each)).get_or_create(agent_id=agent.pk)
     _open_left(there)
-    _leave(here, there, leave=leave, now=now)
+    _leave(here, there, leave=leave, actor=actor, now=now)
 
 
 def former_stores(agent: Agent) -> list[Former]:
@@ -78,10 +87,11 @@ def former_stores(agent: Agent) -> list[Former]:
     return found
 
 
-def confirm(agent: Agent) -> int:
+def confirm(agent: Agent, *, actor: Any = None, now: datetime) -> int:
     """Erase what `agent` has in stores that it does not use; return how many memories.
 
-    What was left behind goes as well as old copies. Killed half-way, a second call finishes.
+    What was left behind goes as well as old copies. `actor` is the account that did it, in the
+    audit. Killed half-way, a second call finishes.
     Raises MoveRefused while a move is at work, and what a store raises that does not answer.
     """
     _require_no_move(agent)
@@ -91,9 +101,15 @@ def confirm(agent: Agent) -> int:
             agent_id=agent.pk, defaults={"state": StoreState.ERASED}
         )
         if _condemn(there, row):
-            erased += erasure.erase_store(there)
+            count = erasure.erase_store(there)
             erasure.forget_store(there)
-            row.delete()
+            with transaction.atomic(using=DEFAULT_DB_ALIAS):
+                place = str(Place.of(row))
+                row.delete()
+                audit.note(
+                    actor, AuditAction.COPY_ERASED, agent=agent, detail=place, count=count, now=now
+                )
+            erased += count
     return erased
 
 
@@ -190,9 +206,10 @@ def note_former_store(agent: Agent, place: Place, *, now: datetime) -> None:
         raise StoreNotOpen(f"Agent {agent.name} has been deleted.")
 
 
-def reconfigure(agent: Agent, source: Place, target: Place, *, now: datetime) -> None:
+def reconfigure(agent: Agent, source: Place, target: Place, *, actor: Any, now: datetime) -> None:
     """Let the configuration name `target` where it names `source`, and note what is former.
 
+    And who did it, in the audit: None for the shell.
     Raises MoveRefused where it names another by now.
     """
     with transaction.atomic(using=DEFAULT_DB_ALIAS):
@@ -210,6 +227,8 @@ def reconfigure(agent: Agent, source: Place, target: Place, *, now: datetime) ->
             defaults={"since": now},
         )
         former.filter(backend=target.backend, sqlite_path=target.sqlite_path).delete()
+        detail = f"{source} → {target}"
+        audit.note(actor, AuditAction.STORE_CHANGED, agent=agent, detail=detail, now=now)
 
 
 @writing.retried
@@ -221,7 +240,7 @@ def _open_left(there: Agent) -> None:
 
 
 @writing.retried
-def _leave(here: Agent, there: Agent, *, leave: bool, now: datetime) -> None:
+def _leave(here: Agent, there: Agent, *, leave: bool, actor: Any, now: datetime) -> None:
     """Change over while no write can begin or end in either store."""
     source, target = Place.of(here.memory_config), Place.of(there.memory_config)
     with transaction.atomic(using=store_alias(here)):
@@ -240,7 +259,7 @@ def _leave(here: Agent, there: Agent, *, leave: bool, now: datetime) -> None:
             store = _lock(there)
             if store is None or store.state != StoreState.OPEN:  # erased since it was opened
                 raise MoveRefused(f"{target} has just been erased; ask again.")
-            reconfigure(here, source, target, now=now)
+            reconfigure(here, source, target, actor=actor, now=now)
 
 
 @writing.retried

@@ -167,6 +167,24 @@ def highlight(text: str, matched: Sequence[str]) -> SafeString:
 
 
 @register.simple_tag
+def prompt_block(block: str) -> SafeString:
+    """Return a prompt's block, character by character, with its tags and types coloured."""
+    lines = []
+    for line in block.split("\n"):
+        if line.startswith("["):  # only an entry of ours begins so
+            name, _, rest = line.partition("] ")
+            lines.append(format_html('<span class="{}">{}]</span> {}', name[1:], name, rest))
+        elif line.startswith("<"):
+            lines.append(format_html('<span class="tg">{}</span>', line))
+        elif line.endswith("</memory-context>"):
+            rest = line.removesuffix("</memory-context>")
+            lines.append(format_html('{}<span class="tg">&lt;/memory-context&gt;</span>', rest))
+        else:
+            lines.append(escape(line))
+    return mark_safe("\n".join(lines))  # noqa: S308  # every line is escaped
+
+
+@register.simple_tag
 def narrowed(query: Mapping[str, Any], **changes: str) -> str:
     """Return the list's address with some filters changed; it begins at the first page."""
     kept = {**query, **changes, "cursor": ""}

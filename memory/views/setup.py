@@ -28,7 +28,7 @@ from agents.forms import BackendForm, FirstAgentForm, OperatorForm
 from agents.models import Agent, ApiKey, Backend
 from agents.preferences import PageRequest, remember_in_cookies
 from memory.errors import BackendUnavailable
-from memory.services import first_run
+from memory.services import configuring, first_run
 from memory.views.snippets import Caller, curl_save
 
 View = Callable[[PageRequest], HttpResponse]
@@ -109,7 +109,7 @@ def agent(request: PageRequest) -> HttpResponse:
     form = FirstAgentForm(request.POST or None, initial=initial)
     if request.method == "POST" and form.is_valid():
         try:
-            first_run.create_first_agent(request.user, **form.cleaned_data)
+            configuring.create(**form.cleaned_data, actor=request.user, now=timezone.now())
         except BackendUnavailable as error:
             form.add_error("backend", str(error))
         except ValidationError as error:

@@ -67,7 +67,7 @@ class Command(HippoCommand):
                 self.stderr.write(f"{alias}: does not answer")
             else:
                 self.stdout.write(f"{alias}: {count} memories, {_KINDS.get(state or '', state)}")
-        erased = moving.confirm(agent)
+        erased = moving.confirm(agent, now=timezone.now())
         self.stdout.write(f"{agent.name}: {erased} memories erased in former stores")
 
     def _leave(self, agent: Agent, place: Place) -> None:

@@ -223,7 +223,7 @@ def test_another_agent_in_either_store_is_not_touched(agent, target, remember, w
     before = [rows_of(others[number // 2], memory) for number, memory in enumerate(theirs)]
 
     there = moved(agent, target)
-    moving.confirm(there)
+    moving.confirm(there, now=NOW)
 
     assert [rows_of(others[number // 2], memory) for number, memory in enumerate(theirs)] == before
     for other in others:
@@ -470,7 +470,7 @@ def test_unfinished_copy_can_be_erased_or_moved_to_again(ada, remember, monkeypa
 
     [(_, alias, count, state)] = moving.former_stores(ada)
     assert (alias, count, state) == (OTHER.alias(), 1, "frozen")
-    assert moving.confirm(ada) == 1
+    assert moving.confirm(ada, now=NOW) == 1
     assert moving.former_stores(ada) == []
     assert_whole(moved(ada, OTHER))
 
@@ -550,7 +550,7 @@ def test_second_move_elsewhere_is_refused_and_the_same_is_one(ada, remember):
     with pytest.raises(MoveRefused, match=f"job {job.pk}"):
         moving.change_store(ada, backend="mysql", sqlite_path="", now=NOW)
     with pytest.raises(MoveRefused, match=f"job {job.pk}"):
-        moving.confirm(ada)
+        moving.confirm(ada, now=NOW)
 
 
 def test_id_that_is_anothers_in_the_target_ends_the_move(agent, target, remember):
@@ -654,7 +654,7 @@ def test_old_copy_is_not_used_as_if_it_were_new(agent, target, remember, way):
     with pytest.raises(MoveRefused, match="--confirm"):
         moving.change_store(there, **fields(way[0]), leave=True, now=NOW)
 
-    moving.confirm(there)
+    moving.confirm(there, now=NOW)
     moving.change_store(there, **fields(way[0]), leave=True, now=NOW)
     assert list(memories.walk(again(agent))) == []
 
@@ -679,9 +679,9 @@ def test_confirm_erases_old_copies_and_nothing_else(agent, target, remember):
     there = moved(agent, target)
     before = everything(there)
 
-    assert moving.confirm(there) == len(before["Memory"])
+    assert moving.confirm(there, now=NOW) == len(before["Memory"])
 
-    assert moving.confirm(there) == 0
+    assert moving.confirm(there, now=NOW) == 0
     assert everything(there) == before
     assert set(row_counts(agent).values()) == {0}
     assert moving.former_stores(there) == []

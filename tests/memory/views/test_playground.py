@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from agents.models import AuditEntry, Identity, Pause
 from memory.models import Memory
-from memory.services import trying
+from memory.services import demo
 from memory.services.demo import load_demo
 from memory.services.recall import MODES
 from tests.conftest import NOW
@@ -164,11 +164,11 @@ def test_the_demos_people_take_no_reason_until_something_else_is_remembered(ada,
     load_demo(now=NOW)
     atlas = Agent.objects.named("atlas")
 
-    assert trying.is_demo(atlas, "tom")
-    assert not trying.is_demo(ada, "tom")
-    assert not trying.is_demo(atlas, "nobody")
+    assert demo.is_demo(atlas, "tom")
+    assert not demo.is_demo(ada, "tom")
+    assert not demo.is_demo(atlas, "nobody")
     remember(atlas, "tom", "A real Tom likes tea")
-    assert not trying.is_demo(atlas, "tom")
+    assert not demo.is_demo(atlas, "tom")
 
 
 # --- the page --------------------------------------------------------------------------
