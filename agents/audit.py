@@ -24,8 +24,20 @@ def owns(account: Any, agent: Agent, user_id: str) -> bool:
     return _owners(agent, user_id).filter(account=account).exists()
 
 
+def owner_of(agent: Agent, user_id: str) -> Any:
+    """Return the account whose own it is what `agent` remembers of `user_id`, or None."""
+    owner = _owners(agent, user_id).select_related("account").order_by("pk").first()
+    return owner.account if owner else None
+
+
 def note_content_read(
-    actor: Any, agent: Agent, user_id: str, *, reason: str, now: datetime
+    actor: Any,
+    agent: Agent,
+    user_id: str,
+    *,
+    reason: str,
+    now: datetime,
+    action: AuditAction = AuditAction.CONTENT_READ,
 ) -> AuditEntry:
     """Record that `actor` is about to read what `agent` remembers of `user_id`.
 
@@ -33,13 +45,12 @@ def note_content_read(
     called within a transaction. Raises ValidationError for a reason that is empty or has
     more than 500 characters.
     """
-    owner = _owners(agent, user_id).select_related("account").order_by("pk").first()
     entry = _entry(
         actor,
-        AuditAction.CONTENT_READ,
+        action,
         agent=agent,
         user_id=user_id,
-        subject=owner.account if owner else None,
+        subject=owner_of(agent, user_id),
         reason=reason,
         now=now,
     )
@@ -117,8 +128,13 @@ def note_shown(entry: AuditEntry, count: int) -> None:
     AuditEntry.objects.filter(pk=entry.pk).update(count=F("count") + count)
 
 
+def note_exported(entry_id: int, count: int) -> None:
+    """Note how many memories an export holds; of one that is done again, the last."""
+    AuditEntry.objects.filter(pk=entry_id).update(count=count)
+
+
 def reads_about(account: Any, *, limit: int = 100) -> list[AuditEntry]:
-    """Return who read the account's memories, newest first, at most `limit`; two queries.
+    """Return who read or exported the account's memories, newest first; two queries.
 
     Those of its present identities count, too: what was read before they were linked, or
     is another account's as well.
@@ -127,7 +143,8 @@ def reads_about(account: Any, *, limit: int = 100) -> list[AuditEntry]:
     for identity in Identity.objects.filter(account=account):
         own = Q(user_id=identity.user_id)
         about |= own if identity.agent_id is None else own & Q(agent=identity.agent_id)
-    return list(AuditEntry.objects.filter(about, action=AuditAction.CONTENT_READ)[:limit])
+    read = [AuditAction.CONTENT_READ, AuditAction.EXPORTED]
+    return list(AuditEntry.objects.filter(about, action__in=read)[:limit])
 
 
 def _owners(agent: Agent, user_id: str) -> Any:
