@@ -281,7 +281,7 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 1_500
 IMPORT_MAX_MB = _number("IMPORT_MAX_MB", 100, least=1)
 """So large may a file be that somebody imports."""
 JOB_FILES_DIR = DATA_DIR / "jobs"
-"""What was uploaded to be imported, and exports; web and worker share it, and no URL leads there."""
+"""Uploads and exports; web and worker share it, and no URL leads there."""
 JOB_FILES_DIR.mkdir(mode=0o700, exist_ok=True)
 FILE_UPLOAD_TEMP_DIR = JOB_FILES_DIR
 FILE_UPLOAD_HANDLERS = [

@@ -12,7 +12,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 
 from agents import views
 from memory.api import errors, health
-from memory.views import palette
+from memory.views import exports, palette
 
 admin.site.site_header = admin.site.site_title = _("Hippo administration")
 # its own login would ask for no second factor and count no failures
@@ -32,6 +32,9 @@ urlpatterns = [
     path("me/memory/", include("memory.routes.mine")),
     path("agents/", include("memory.routes.agents")),
     path("users/", include("memory.routes.people")),
+    path("jobs/", include("memory.routes.jobs")),
+    path("import/", include("memory.routes.imports")),
+    path("export/", exports.export, name="export"),
     path("look/", views.look, name="look"),
     path("accounts/", include("agents.pages")),
     path("admin/", admin.site.urls),

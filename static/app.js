@@ -127,6 +127,12 @@ addEventListener("htmx:beforeRequest", (event) => {
   if (event.detail.elt.matches?.("[data-deletes]")) deletedAt = Math.max(currentRow(), 0);
 });
 
+// --- what asks again and again does not while nobody sees it ---
+
+addEventListener("htmx:beforeRequest", (event) => {
+  if (document.hidden && event.detail.elt.getAttribute("hx-trigger")?.startsWith("every")) event.preventDefault();
+});
+
 // --- what somebody was writing when something else came in its place ---
 
 const typedInto = (form) => form && [...form.elements].some((each) => each.name && each.value !== each.defaultValue

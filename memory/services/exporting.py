@@ -88,7 +88,9 @@ def export(run: Run, *, now: datetime) -> dict[str, Any]:
     draft, wanted = folder / "draft", MemoryFilter.of_payload(payload["filter"])
     ids = {agent_id for agent_id, _ in payload["places"]}
     agents = Agent.objects.select_related("memory_config").in_bulk(ids)
-    places = [(agents[agent_id], user) for agent_id, user in payload["places"] if agent_id in agents]
+    places = [
+        (agents[agent_id], user) for agent_id, user in payload["places"] if agent_id in agents
+    ]
     total = sum(_listed(agent, user_id, wanted).count() for agent, user_id in places)
     run.report(step=STEP, done=0, total=total)
     done = 0

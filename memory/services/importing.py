@@ -24,6 +24,7 @@ from agents import audit
 from agents.models import Agent, AuditAction
 from memory.databases import store_alias
 from memory.errors import HippoError, InvalidMemory
+from memory.indexing import analyze
 from memory.models import ActorKind, Job
 from memory.services import intake, job_files, jobs, uploads
 from memory.services.cells import guarded
@@ -275,7 +276,7 @@ def _imported(
     counts: Counter[str] = Counter()
     for agent, user_id, group in intake.in_groups(lines):
         analyses = {
-            line.number: intake.analyze(line.draft)
+            line.number: analyze(line.draft)
             for line in group
             if meant.get(line.number) == Outcome.NEW
         }

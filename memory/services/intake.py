@@ -148,11 +148,13 @@ def take_in(
         rows |= _insert(scope, decisions, analyses, now=now)
         for each in decisions:
             if each.outcome == Outcome.UPDATE and each.known.id:
-                memory, values = rows[each.known.id], each.line.values()
-                writing.change(
-                    scope, [memory], lambda _, v=values: v, actor=actor, reason="import", now=now  # type: ignore[misc]
-                )
+                _change(scope, rows[each.known.id], each.line, actor=actor, now=now)
     return decisions
+
+
+def _change(scope: Scope, memory: Memory, line: Line, *, actor: Actor, now: datetime) -> None:
+    values = line.values()
+    writing.change(scope, [memory], lambda _: values, actor=actor, reason="import", now=now)
 
 
 def analyses_of(decisions: Iterable[Decision]) -> dict[int, Analysis]:
@@ -224,9 +226,7 @@ def _load(scope: Scope, lines: Sequence[Line], seen: Seen) -> dict[int, Memory]:
     return rows
 
 
-def _decide(
-    line: Line, seen: Seen, taken: Collection[int], elsewhere: Collection[int]
-) -> Decision:
+def _decide(line: Line, seen: Seen, taken: Collection[int], elsewhere: Collection[int]) -> Decision:
     known = seen.by_id.get(line.id) if line.id else None
     taken_id = line.id if known is None and (line.id in taken or line.id in elsewhere) else None
     if taken_id is not None:

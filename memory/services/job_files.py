@@ -67,9 +67,7 @@ def forget_places(owned: Collection[tuple[int, str]], *, account_id: int | None 
     def is_meant(job: Job) -> bool:
         places = [(place[0], place[1]) for place in job.payload.get("places", ())]
         is_own = account_id is not None and job.account_id == account_id
-        return any(
-            place in owned or (is_own and place[1] in users) for place in places
-        )
+        return any(place in owned or (is_own and place[1] in users) for place in places)
 
     return _forget(job for job in Job.objects.filter(kind__in=KINDS) if is_meant(job))
 

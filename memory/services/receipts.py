@@ -47,9 +47,10 @@ def erase_user(run: Run, *, now: datetime) -> dict[str, Any]:
     """Erase users' scopes with memories, versions, terms and request keys, in every store.
 
     Changes of many memories that the account asked for go first, since they hold what it
-    looked for, and imports and exports with their files. Old copies in former stores go next, then what is in use. Then the indexes
-    are merged, since engines keep deleted terms in their pages until then, and every store is
-    looked through once more by other paths than those that erased. Returns the receipt:
+    looked for, and imports and exports with their files. Old copies in former stores go next,
+    then what is in use. Then the indexes are merged, since engines keep deleted terms in their
+    pages until then, and every store is looked through once more by other paths than those
+    that erased. Returns the receipt:
     {"memories", "versions", "requests", "jobs", "stores", "unreached"}.
     """
     is_resumed = bool(run.job.checkpoint)

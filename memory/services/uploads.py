@@ -125,7 +125,8 @@ def rows_of(upload: Upload) -> Iterator[Row]:
                 with archive.open(lines) as file:
                     yield from _json_rows(file, upload)
             except _BROKEN:
-                yield Row(0, None, error=_("The ZIP is damaged; nothing of it can be read from here on."))
+                problem = _("The ZIP is damaged; nothing of it can be read from here on.")
+                yield Row(0, None, error=problem)
             return
         for number, info in enumerate(_markdown_files(archive), 1):
             yield _packed_row(archive, info, number)
@@ -223,13 +224,14 @@ def _check_entries(archive: zipfile.ZipFile, packed: int) -> None:
     for info in entries:
         if info.flag_bits & 1:
             raise BadUpload(_("The ZIP is encrypted; pack it without a password."))
-        parts = PurePosixPath(info.filename.replace("\\", "/")).parts
-        if ".." in parts or info.filename.startswith(("/", "\\")) or re.match("[A-Za-z]:", info.filename):
+        path = PurePosixPath(info.filename.replace("\\", "/"))
+        if ".." in path.parts or path.is_absolute() or re.match("[A-Za-z]:", info.filename):
             raise BadUpload(_("A file in the ZIP has a path that leads out of it."))
     size = sum(info.file_size for info in entries)
     limit = settings.IMPORT_MAX_MB * _ZIP_GROWTH
     if size > limit * _PIECE or (size > _LARGE and size > packed * _MAX_RATIO):
-        raise BadUpload(_("Unpacked, the ZIP would have more than %d MB.") % min(limit, size // _PIECE))
+        most = min(limit, size // _PIECE)
+        raise BadUpload(_("Unpacked, the ZIP would have more than %d MB.") % most)
     if not _lines_file(archive) and not _markdown_files(archive):
         raise BadUpload(_("The ZIP holds neither memories.jsonl nor Markdown files."))
 
