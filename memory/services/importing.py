@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -339,7 +339,8 @@ class Target:
             agent, user_id = found, str(whose[1])
         if self.type and not record.get("type"):
             record = {**record, "type": self.type}
-        return agent, parse_record(row.number, record, user_id, text=row.text)
+        line = parse_record(row.number, record, user_id, text=row.text)
+        return agent, replace(line, is_by_text=line.is_anonymous)
 
 
 class _Failures:

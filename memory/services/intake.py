@@ -1,7 +1,8 @@
 """What becomes of the lines of an import: decided first, by one rule, and then done.
 
 A look beforehand and the import itself ask the same `plan`, so that one does what the other
-said. A line is known by its id or its name elsewhere, and one that has neither by its text.
+said. A line is known by its id or its name elsewhere, and one that has neither by its text
+where that is wanted.
 """
 
 from __future__ import annotations
@@ -207,7 +208,7 @@ def _load(scope: Scope, lines: Sequence[Line], seen: Seen) -> dict[int, Memory]:
     ids = [line.id for line in lines if line.id]
     names = [line.external_id for line in lines if line.external_id]
     names += [str(memory_id) for memory_id in ids]
-    texts = [line.draft.name for line in lines if line.is_anonymous]
+    texts = [line.draft.name for line in lines if line.is_by_text]
     of_scope = Memory.objects.of_scope(scope)
     rows = {
         memory.pk: memory
@@ -233,7 +234,7 @@ def _decide(line: Line, seen: Seen, taken: Collection[int], elsewhere: Collectio
         line = replace(line, id=None, external_id=line.external_id or str(taken_id))
     known = known or seen.by_name.get(line.external_id or str(line.id))
     whole = _marks(draft_values(line.draft))
-    if known is None and line.is_anonymous:
+    if known is None and line.is_by_text:
         known = seen.alive(_part(whole, "name") + _part(whole, "content"))
         if known:
             return Decision(line, Outcome.DUPLICATE, known)

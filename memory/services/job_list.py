@@ -48,7 +48,7 @@ def at_work(account: Any) -> list[Job]:
 def steps_of(job: Job, *, now: datetime) -> list[Step]:
     """Return the latest steps of a job, oldest first."""
     begun = [datetime.fromisoformat(line[0]) for line in job.log]
-    ends = [*begun[1:], job.finished_at or now]
+    ends = [*begun, job.finished_at or now][1:]
     last = len(job.log) - 1
     return [
         Step(

@@ -33,7 +33,8 @@ _OWN_FIELDS = frozenset(
 class Line:
     """One checked line: whose, what, its id here or its name elsewhere, and its past.
 
-    `given` are the fields of the draft that the line itself names.
+    `given` are the fields of the draft that the line itself names. With `is_by_text` a memory
+    that says the same, in name and content, is the line's own.
     """
 
     number: int
@@ -46,6 +47,7 @@ class Line:
     counts: Mapping[str, int]
     recall_log: str
     revisions: tuple[Mapping[str, Any], ...]
+    is_by_text: bool = False
 
     @property
     def is_anonymous(self) -> bool:

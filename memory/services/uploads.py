@@ -106,7 +106,10 @@ def heading_of(upload: Upload) -> list[str]:
     if upload.format == "csv":
         with upload.path.open(encoding=upload.encoding, newline="") as file:
             return csv_rows.heading_of(file)
-    return ["file"] if upload.format == "markdown" else ["line of the file"]
+    if upload.format == "zip":
+        with zipfile.ZipFile(upload.path) as archive:
+            return [_("line of the file") if _lines_file(archive) else _("file")]
+    return [_("file") if upload.format == "markdown" else _("line of the file")]
 
 
 def rows_of(upload: Upload) -> Iterator[Row]:
@@ -274,11 +277,11 @@ def _json_rows(file: IO[bytes], upload: Upload) -> Iterator[Row]:
 
 
 def _csv_rows(file: IO[bytes], upload: Upload) -> Iterator[Row]:
-    text = TextIOWrapper(file, encoding=upload.encoding, newline="")
     number = 1
     try:
-        for number, cells, record in csv_rows.read_rows(text):
-            yield Row(number, record, _identity_of(record), tuple(cells))
+        with TextIOWrapper(file, encoding=upload.encoding, newline="") as text:
+            for number, cells, record in csv_rows.read_rows(text):
+                yield Row(number, record, _identity_of(record), tuple(cells))
     except csv.Error as error:
         problem = _("The table cannot be read from here on: %s") % error
         yield Row(number + 1, None, error=problem)

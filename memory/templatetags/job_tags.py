@@ -156,8 +156,9 @@ def mend(job: Job) -> str:
 @register.inclusion_tag("memory/_job_pill.html", takes_context=True)
 def job_pill(context: Mapping[str, Any]) -> dict[str, Any]:
     """Show what of the account's runs; one query."""
-    account = context["user"]
-    return {"at_work": job_list.at_work(account) if account.is_authenticated else []}
+    account = context.get("user")
+    is_known = account is not None and account.is_authenticated
+    return {"at_work": job_list.at_work(account) if is_known else []}
 
 
 @register.filter
