@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -30,6 +31,7 @@ FORMATS = {"jsonl": "jsonl", "csv": "csv", "markdown": "zip"}
 """The formats, and how a file of each is called."""
 STEP = gettext_noop("writing the file")
 _CHUNK = 200
+_Written = Generator[int, None, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +97,11 @@ def export(run: Run, *, now: datetime) -> dict[str, Any]:
     run.report(step=STEP, done=0, total=total)
     done = 0
     try:
-        for _ in _WRITERS[payload["format"]](draft, _memories(places, wanted)):
-            done += 1
-            if done % _CHUNK == 0:
-                run.report(done=done, total=max(total, done))
+        with closing(_WRITERS[payload["format"]](draft, _memories(places, wanted))) as written:
+            for _ in written:
+                done += 1
+                if done % _CHUNK == 0:
+                    run.report(done=done, total=max(total, done))
         run.report(done=done, total=max(total, done))
         if payload["entry"]:
             audit.note_exported(payload["entry"], done)
@@ -123,7 +126,7 @@ def _memories(
             last = chunk[-1].pk
 
 
-def _write_lines(path: Path, memories: Iterator[tuple[Agent, Memory]]) -> Iterator[int]:
+def _write_lines(path: Path, memories: Iterator[tuple[Agent, Memory]]) -> _Written:
     with path.open("w", encoding="utf-8") as file:
         for agent, memory in memories:
             record = {"agent": agent.name, **to_record(memory)}
@@ -131,19 +134,19 @@ def _write_lines(path: Path, memories: Iterator[tuple[Agent, Memory]]) -> Iterat
             yield 1
 
 
-def _write_table(path: Path, memories: Iterator[tuple[Agent, Memory]]) -> Iterator[int]:
+def _write_table(path: Path, memories: Iterator[tuple[Agent, Memory]]) -> _Written:
     with path.open("w", encoding="utf-8", newline="") as file:
         yield from csv_rows.write_rows(file, memories)
 
 
-def _write_markdown(path: Path, memories: Iterator[tuple[Agent, Memory]]) -> Iterator[int]:
+def _write_markdown(path: Path, memories: Iterator[tuple[Agent, Memory]]) -> _Written:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for agent, memory in memories:
             archive.writestr(f"{agent.name}/{file_name(memory)}", markdown_of(memory))
             yield 1
 
 
-_WRITERS: dict[str, Callable[[Path, Iterator[tuple[Agent, Memory]]], Iterator[int]]] = {
+_WRITERS: dict[str, Callable[[Path, Iterator[tuple[Agent, Memory]]], _Written]] = {
     "jsonl": _write_lines,
     "csv": _write_table,
     "markdown": _write_markdown,
