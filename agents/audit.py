@@ -36,6 +36,12 @@ def owns(account: Any, agent: Agent, user_id: str) -> bool:
     return _owners(agent, user_id).filter(account=account).exists()
 
 
+def owner_of(agent: Agent, user_id: str) -> Any:
+    """Return the account whose own it is what `agent` remembers of `user_id`, or None."""
+    owner = _owners(agent, user_id).select_related("account").order_by("pk").first()
+    return owner.account if owner else None
+
+
 def note_content_read(
     actor: Any,
     agent: Agent,
@@ -52,13 +58,12 @@ def note_content_read(
     Raises ValidationError for a reason that is empty or has
     more than 500 characters.
     """
-    owner = _owners(agent, user_id).select_related("account").order_by("pk").first()
     entry = _entry(
         actor,
         action,
         agent=agent,
         user_id=user_id,
-        subject=owner.account if owner else None,
+        subject=owner_of(agent, user_id),
         reason=reason,
         now=now,
     )
@@ -142,6 +147,11 @@ def note_shown(entry: AuditEntry, count: int) -> None:
     AuditEntry.objects.filter(pk=entry.pk).update(count=F("count") + count)
 
 
+def note_exported(entry_id: int, count: int) -> None:
+    """Note how many memories an export holds; of one that is done again, the last."""
+    AuditEntry.objects.filter(pk=entry_id).update(count=count)
+
+
 def open_trial(actor: Any, agent: Agent, user_id: str, *, now: datetime) -> AuditEntry | None:
     """Return the entry under which `actor` may try recalls of `user_id` for now, or None."""
     opened = open_trials(actor, agent, now=now)
@@ -151,7 +161,7 @@ def open_trial(actor: Any, agent: Agent, user_id: str, *, now: datetime) -> Audi
 def reads_about(
     account: Any, agents: Collection[Agent] = (), *, limit: int = 100
 ) -> list[AuditEntry]:
-    """Return who read the account's memories, newest first, at most `limit`; two queries.
+    """Return who read, tried or exported the account's memories, newest first; two queries.
 
     Those of its present identities count, too: what was read before they were linked, or
     is another account's as well. So do exports of all that `agents` remember of anybody.

@@ -279,6 +279,17 @@ USE_TZ = True
 
 # more memories may be ticked than forms usually have fields
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 1_500
+IMPORT_MAX_MB = _number("IMPORT_MAX_MB", 100, least=1)
+"""So large may a file be that somebody imports."""
+JOB_FILES_DIR = DATA_DIR / "jobs"
+"""Uploads and exports; web and worker share it, and no URL leads there."""
+JOB_FILES_DIR.mkdir(mode=0o700, exist_ok=True)
+FILE_UPLOAD_TEMP_DIR = JOB_FILES_DIR
+FILE_UPLOAD_HANDLERS = [
+    "memory.views.uploading.LimitedUpload",
+    "django.core.files.uploadhandler.MemoryFileUploadHandler",
+    "django.core.files.uploadhandler.TemporaryFileUploadHandler",
+]
 
 # --- static files ----------------------------------------------------------------------
 
@@ -364,8 +375,8 @@ CELERY_BEAT_SCHEDULE = {
     # a message that waits longer than this is followed by the next one
     "reap-jobs": {
         "task": "memory.tasks.reap_jobs",
-        "schedule": 30,
-        "options": {"expires": 30},
+        "schedule": 15,
+        "options": {"expires": 15},
     },
     **{
         kind: {"task": "memory.tasks.enqueue_job", "args": [kind], "schedule": seconds}

@@ -12,7 +12,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 
 from agents import views
 from memory.api import errors, health
-from memory.views import palette, system
+from memory.views import exports, palette, system
 
 admin.site.site_header = admin.site.site_title = _("Hippo administration")
 # its own login would ask for no second factor and count no failures
@@ -34,6 +34,9 @@ urlpatterns = [
     path("keys/", include("memory.routes.keys")),
     path("users/", include("memory.routes.people")),
     path("", include("memory.routes.operating")),
+    path("jobs/", include("memory.routes.jobs")),
+    path("import/", include("memory.routes.imports")),
+    path("export/", exports.export, name="export"),
     path("look/", views.look, name="look"),
     path("accounts/", include("agents.pages")),
     path("admin/", admin.site.urls),

@@ -139,6 +139,12 @@ function failed(text, { xhr, elt, target, pathInfo, requestConfig }) {
   toast(said, "", { label: retry, act: again, key: "" });
 }
 
+// --- what asks again and again does not while nobody sees it ---
+
+addEventListener("htmx:beforeRequest", (event) => {
+  if (document.hidden && event.detail.elt.getAttribute("hx-trigger")?.startsWith("every")) event.preventDefault();
+});
+
 // --- what somebody was writing when something else came in its place ---
 
 const typedInto = (form) => form && [...form.elements].some((each) => each.name && each.value !== each.defaultValue

@@ -32,6 +32,18 @@ LOGGED_IN = {
     "memories/bulk/<int:job_id>/": 404,
     "POST memories/undo/": 404,  # of no moment
     "search/": 200,
+    "jobs/": 200,
+    "jobs/pill/": 200,
+    "jobs/<int:job_id>/": 404,  # there is none
+    "jobs/<int:job_id>/row/": 404,
+    "POST jobs/<int:job_id>/cancel/": 404,
+    "POST jobs/<int:job_id>/retry/": 404,
+    "jobs/<int:job_id>/failed/": 404,
+    "jobs/<int:job_id>/download/": 404,
+    "import/": 200,
+    "import/<int:job_id>/": 404,
+    "POST import/<int:job_id>/start/": 404,
+    "export/": 200,
     # others' memories are not there, whoever asks
     "memories/<int:memory_id>/": 404,
     "memories/<int:memory_id>/edit/": 404,

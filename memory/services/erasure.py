@@ -9,7 +9,7 @@ from django.db import DEFAULT_DB_ALIAS, transaction
 from agents.models import Agent, MemoryConfig
 from memory.databases import Place, agent_at, store_alias
 from memory.models import FormerStore, Memory, MemoryRevision, Scope, Store, StoreState
-from memory.services import writing
+from memory.services import job_files, writing
 
 _CHUNK = 500
 
@@ -48,8 +48,10 @@ def erase_store(agent: Agent) -> int:
 def forget_agent(agent: Agent, agent_id: int) -> None:
     """Remove the marks of an erased agent whose own row is gone: no scope is made without it.
 
-    What a move that was at work put into a former store meanwhile goes, too.
+    What a move that was at work put into a former store meanwhile goes, too, and so do its
+    imports and exports.
     """
+    job_files.forget_agent(agent_id)
     for there, former in former_places(agent, agent_id):
         erase_store(there)
         forget_store(there)

@@ -13,7 +13,7 @@ from agents import logs
 from agents.models import Agent
 from memory.errors import HippoError
 from memory.models import Job
-from memory.services import bulk, jobs, moving, receipts, upkeep
+from memory.services import bulk, exporting, importing, jobs, moving, receipts, upkeep
 from memory.services.jobs import JobCancelled, JobLost, Run
 
 logger = logging.getLogger(__name__)
@@ -33,6 +33,9 @@ KINDS: dict[str, Work] = {
     "move": moving.move,
     "erase_user": receipts.erase_user,
     "bulk": bulk.work,
+    "import_check": importing.check,
+    "import": importing.take_in,
+    "export": exporting.export,
 }
 WITHOUT_PAYLOAD = ("expire", "purge_trash", "optimize_indexes")
 """The kinds that need not be told anything: they see to every agent."""
@@ -64,7 +67,8 @@ def _perform(run: Run) -> None:
     try:
         if "done" in job.checkpoint:
             run.report(done=job.checkpoint["done"])
-        result = _work(job.kind)(run, now=timezone.now())
+        with run.living():
+            result = _work(job.kind)(run, now=timezone.now())
     except JobLost:
         logger.warning("job %s (%s): another run has it", job.pk, job.kind)
     except JobCancelled:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
@@ -25,11 +26,12 @@ from kombu.exceptions import OperationalError as BrokerError
 from memory.errors import JobNotEnded, UnknownJob
 from memory.models import Job, JobState
 
-SILENCE = timedelta(minutes=2)
+SILENCE = timedelta(minutes=1)
 """After this long without a sign of life a run counts as dead, and a message as lost."""
 MAX_ATTEMPTS = 5
 TASK = "memory.tasks.run_job"
-_BEAT_SECONDS = 20
+_BEAT_SECONDS = 10
+_STUCK_SECONDS = 600
 _LOG_LINES = 50
 _BROKER_SECONDS = 3
 _BROKER_OPTIONS = {"max_retries": 0, "socket_connect_timeout": _BROKER_SECONDS}
@@ -111,13 +113,14 @@ class Run:
 
     def __init__(self, job: Job) -> None:
         self.job = job
+        self._reported_at = time.monotonic()
         self._mine = Job.objects.filter(pk=job.pk, claim=job.claim, state=JobState.RUNNING)
 
     def report(self, **progress: Any) -> None:
         """Write `step`, `done`, `total` or `checkpoint`, and a sign of life.
 
-        Call it after every chunk: a chunk takes seconds, not minutes. A new step, and how far
-        the one before came, goes into the job's log.
+        Call it after every chunk. A new step, and how far the one before came, goes into the
+        job's log.
         Raises JobLost, and JobCancelled where somebody asked for that.
         """
         if progress.get("step", self.job.step) != self.job.step:
@@ -126,6 +129,7 @@ class Run:
             if not self._mine.update(heartbeat_at=timezone.now(), **progress):
                 raise JobLost(f"Job {self.job.pk} is no longer this run's.")
             asked = self._mine.values_list("is_cancel_requested", flat=True).first()
+        self._reported_at = time.monotonic()
         for name, value in progress.items():
             setattr(self.job, name, value)
         if asked:
@@ -146,19 +150,36 @@ class Run:
     @contextmanager
     def beating(self) -> Iterator[None]:
         """Give signs of life during one long statement, which cannot report."""
+        with self._beats(lambda: True):
+            yield
+        self.report()
+
+    @contextmanager
+    def living(self) -> Iterator[None]:
+        """Give signs of life while the run reports now and then.
+
+        A chunk that takes long, on a slow disk, is not taken for a dead worker; one that
+        never comes to its end is.
+        """
+        with self._beats(lambda: time.monotonic() < self._reported_at + _STUCK_SECONDS):
+            yield
+
+    @contextmanager
+    def _beats(self, is_alive: Callable[[], bool]) -> Iterator[None]:
         stopped = threading.Event()
-        thread = threading.Thread(target=self._beat, args=[stopped], daemon=True)
+        thread = threading.Thread(target=self._beat, args=[stopped, is_alive], daemon=True)
         thread.start()
         try:
             yield
         finally:
             stopped.set()
             thread.join()
-        self.report()
 
-    def _beat(self, stopped: threading.Event) -> None:
+    def _beat(self, stopped: threading.Event, is_alive: Callable[[], bool]) -> None:
         try:
             while not stopped.wait(_BEAT_SECONDS):
+                if not is_alive():
+                    continue
                 try:
                     self._mine.update(heartbeat_at=timezone.now())
                 except DatabaseError as error:  # the next one may come through

@@ -18,7 +18,7 @@ from memory import analyzer, fts
 from memory.databases import store_alias
 from memory.errors import HippoError
 from memory.models import IdempotencyRecord, Job, Memory, MemoryRevision, MemoryTerms, Scope
-from memory.services import bulk, erasure, jobs, maintenance
+from memory.services import bulk, erasure, job_files, jobs, maintenance
 from memory.services.jobs import Run
 from memory.services.library import Shelf
 
@@ -79,15 +79,18 @@ def find_receipt(job_id: int) -> Job | None:
 def erase_user(run: Run, *, now: datetime) -> dict[str, Any]:
     """Erase users' scopes with memories, versions, terms and request keys, in every store.
 
-    Waiting changes of many memories that the account asked for go first, since they hold what
-    it looked for. Old copies in former stores go next, then what is in use. Then the indexes
-    are merged, since engines keep deleted terms in their pages until then, and every store is
-    looked through once more by other paths than those that erased. Returns the receipt:
+    Changes of many memories that the account asked for go first, since they hold what it
+    looked for, and imports and exports with their files. Old copies in former stores go next,
+    then what is in use. Then the indexes are merged, since engines keep deleted terms in their
+    pages until then, and every store is looked through once more by other paths than those
+    that erased. Returns the receipt:
     {"memories", "versions", "requests", "jobs", "stores", "unreached", "account"}.
     """
     is_resumed = bool(run.job.checkpoint)
     account_id = run.job.payload["account_id"]
+    owned = {(agent_id, user_id) for agent_id, user_id in run.job.payload["owned"]}
     forgotten = bulk.forget(account_id) if account_id else 0
+    forgotten += job_files.forget_places(owned, account_id=account_id)
     found = run.job.checkpoint if is_resumed else _found(run, forgotten)
     erased = run.job.done
     for agent, user_id in _owned(run):

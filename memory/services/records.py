@@ -20,33 +20,44 @@ from memory.drafts import (
 )
 from memory.errors import InvalidMemory
 from memory.ids import MAX_ID
-from memory.indexing import Analysis, analyze
 from memory.models import ActorKind, Memory
 
 _TIMES = ("created_at", "updated_at", "last_accessed_at")
 _COUNTS = ("version", "access_count")
-_OWN_FIELDS = frozenset({"id", "user_id", "revisions", "external_id", "recalls", *_TIMES, *_COUNTS})
+_OWN_FIELDS = frozenset(
+    {"id", "user_id", "agent", "revisions", "external_id", "recalls", *_TIMES, *_COUNTS}
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One checked line: whose, what, its id here or its name elsewhere, and its past."""
+    """One checked line: whose, what, its id here or its name elsewhere, and its past.
+
+    `given` are the fields of the draft that the line itself names. With `is_by_text` a memory
+    that says the same, in name and content, is the line's own.
+    """
 
     number: int
     user_id: str
     draft: MemoryDraft
-    analysis: Analysis
+    given: frozenset[str]
     id: int | None
     external_id: str | None
     times: Mapping[str, datetime | None]
     counts: Mapping[str, int]
     recall_log: str
     revisions: tuple[Mapping[str, Any], ...]
+    is_by_text: bool = False
 
     @property
     def is_anonymous(self) -> bool:
         """Return whether the line has no name but its own text."""
         return self.id is None and (self.external_id or "").startswith("line:")
+
+    def values(self) -> dict[str, Any]:
+        """Return the fields that the line names, as columns."""
+        values = {name: getattr(self.draft, name) for name in DRAFT_FIELDS if name in self.given}
+        return {name: list(v) if name == "tags" else v for name, v in values.items()}
 
 
 def to_record(memory: Memory) -> dict[str, Any]:
@@ -75,6 +86,11 @@ def to_record(memory: Memory) -> dict[str, Any]:
 
 def parse_line(number: int, line: bytes, user_id: str | None) -> Line:
     """Return a checked line; with `user_id` it is that user's. Raises InvalidMemory."""
+    return parse_record(number, read_record(line), user_id, text=line)
+
+
+def read_record(line: bytes) -> dict[str, Any]:
+    """Return the object that a line of JSON is. Raises InvalidMemory."""
     try:
         record = json.loads(line)
     except UnicodeDecodeError as error:
@@ -83,6 +99,11 @@ def parse_line(number: int, line: bytes, user_id: str | None) -> Line:
         raise InvalidMemory({"line": f"This is not JSON: {error}."}) from error
     if not isinstance(record, dict):
         raise InvalidMemory({"line": "This is not a JSON object."})
+    return record
+
+
+def parse_record(number: int, record: dict[str, Any], user_id: str | None, *, text: bytes) -> Line:
+    """Return a checked line; `text` names it where it has no other name. Raises InvalidMemory."""
     owner = user_id if user_id is not None else record.get("user_id", record.get("scope"))
     values = {name: record[name] for name in DRAFT_FIELDS if name in record}
     others = {
@@ -93,12 +114,12 @@ def parse_line(number: int, line: bytes, user_id: str | None) -> Line:
     if others and isinstance(values.get("metadata", {}), dict):
         values["metadata"] = {**others, **values.get("metadata", {})}
     draft = parse_draft(values)
-    memory_id, external_id = _identity(record, line)
+    memory_id, external_id = _identity(record, text)
     return Line(
         number=number,
         user_id=parse_user_id(owner),
         draft=draft,
-        analysis=analyze(draft),
+        given=_given(values),
         id=memory_id,
         external_id=external_id,
         times={name: _field(record, name, parse_time) for name in _TIMES},
@@ -106,6 +127,12 @@ def parse_line(number: int, line: bytes, user_id: str | None) -> Line:
         recall_log=_field(record, "recalls", _recall_log),
         revisions=_revisions(record),
     )
+
+
+def _given(values: Mapping[str, Any]) -> frozenset[str]:
+    """Return which fields a line names; a detail is of a kind, and a blank name is none."""
+    names = set(values) if values.get("name") else set(values) - {"name"}
+    return frozenset(names | {"kind"} if "detail" in names else names)
 
 
 def _identity(record: Mapping[str, Any], line: bytes) -> tuple[int | None, str | None]:

@@ -11,6 +11,7 @@ from typing import IO
 from memory.models import Memory
 from memory.services import memories
 from memory.services.library import Shelf
+from memory.services.markdown_files import markdown_of
 from memory.services.records import to_record
 
 _UNSAFE = re.compile(r"[^\w.-]+")
@@ -33,31 +34,12 @@ def write_zip(file: IO[bytes], shelves: Sequence[Shelf]) -> int:
                     count += 1
         for shelf in shelves:
             for memory in memories.walk(shelf.agent, shelf.user_id):
-                path = f"markdown/{shelf.agent.name}/{memory.pk}-{_file_name(memory.name)}.md"
+                path = f"markdown/{shelf.agent.name}/{file_name(memory)}"
                 archive.writestr(path, markdown_of(memory))
     return count
 
 
-def markdown_of(memory: Memory) -> str:
-    """Return a memory as Markdown, its facts in front."""
-    facts = {
-        "id": memory.pk,
-        "type": memory.type,
-        "kind": memory.kind,
-        "status": memory.status,
-        "tags": memory.tags,
-        "created": memory.created_at.isoformat(),
-        "updated": memory.updated_at.isoformat(),
-    }
-    # JSON is YAML, and quotes what needs it
-    head = "\n".join(
-        f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in facts.items()
-    )
-    title = " ".join(memory.name.split())
-    described = f"\n_{memory.description}_\n" if memory.description else ""
-    return f"---\n{head}\n---\n\n# {title}\n{described}\n{memory.content}\n"
-
-
-def _file_name(name: str) -> str:
-    """Return a name that every file system takes."""
-    return _UNSAFE.sub("-", name).strip("-.")[:_NAME_CHARS] or "memory"
+def file_name(memory: Memory) -> str:
+    """Return the name of a memory's Markdown file, one that every file system takes."""
+    name = _UNSAFE.sub("-", memory.name).strip("-.")[:_NAME_CHARS] or "memory"
+    return f"{memory.pk}-{name}.md"

@@ -72,6 +72,9 @@ def _places(request: PageRequest) -> list[Place]:
         Place(_("Trash"), reverse("memory-trash"), "trash"),
         Place(_("My data"), reverse("mine"), "list-check"),
         Place(_("Download everything"), reverse("download"), "download"),
+        Place(_("Jobs"), reverse("job-list"), "progress"),
+        Place(_("Import"), reverse("import"), "file-import"),
+        Place(_("Export"), reverse("export"), "download"),
         Place(_("Preferences"), reverse("preferences"), "user"),
     ]
     if request.user.is_staff:

@@ -203,7 +203,7 @@ def test_a_reindex_whose_worker_was_killed_goes_on_from_its_checkpoint(filled, o
     checkpoint = json.loads(dead["checkpoint"])
     assert (dead["state"], dead["attempts"]) == ("running", 1)
     assert 0 < checkpoint["done"] < USERS * COUNT
-    reaped = office.run("reap_and_wear_out", agent=agent, after_minutes=[1, 3])
+    reaped = office.run("reap_and_wear_out", agent=agent, after_minutes=[0.5, 2])
     assert [job_id in each for each in reaped] == [False, True]
     with office.workers(1, "-P", "solo") as processes:
         (job,) = office.wait_for_end([job_id], processes)
