@@ -34,6 +34,10 @@ MYSQL_SILENT = gettext_noop("MySQL does not answer: %s. Check MYSQL_URL and that
 _MYSQL_TOO_OLD = gettext_noop(
     "%(name)s %(found)s is too old; %(name)s %(least)s or later is needed."
 )
+_GONE = (
+    "%(path)s was here and is gone. Put it back from a backup, or delete %(lock)s to begin with "
+    "an empty one."
+)
 _MADE = "The store beside this file was made; it should not be missing.\n"
 _register_lock = threading.Lock()
 _ready: set[str] = set()
@@ -195,6 +199,31 @@ def migrate_store(alias: str) -> None:
             _migrate(alias)
 
 
+def sqlite_file(alias: str) -> Path:
+    """Return the file of a SQLite store, made or not. Raises BackendUnavailable outside its folder.
+
+    The same where a store was made and its file is gone.
+    """
+    name = alias.removeprefix("sqlite:")
+    path = _confined(name)
+    lock = path.with_name(f"{name}.lock")
+    if not path.exists() and lock.exists() and lock.read_text():
+        raise BackendUnavailable(_GONE % {"path": path, "lock": lock.name})
+    return path
+
+
+@contextmanager
+def migrations_waiting(alias: str) -> Iterator[None]:
+    """Wait for a migration of the store that is under way, and keep further ones waiting."""
+    if alias.startswith("sqlite:"):
+        path = sqlite_file(alias)
+        lock = path.with_name(f"{path.name}.lock")
+    else:
+        lock = Path(settings.DATA_DIR) / f"{alias}.lock"
+    with _locked(lock):
+        yield
+
+
 def forget_store(alias: str) -> None:
     """Close a SQLite store whose file is about to be removed; its next use opens it anew."""
     connections[alias].close()
@@ -209,10 +238,7 @@ def _open_sqlite(alias: str, name: str) -> None:
     # so that, too, happens behind the lock
     with _locked(path.with_name(f"{name}.lock")) as lock:
         if lock.read() and not path.exists():
-            raise BackendUnavailable(
-                f"{path} was here and is gone. Put it back from a backup, or delete {lock.name} "
-                "to begin with an empty one."
-            )
+            raise BackendUnavailable(_GONE % {"path": path, "lock": lock.name})
         _migrate(alias)
         lock.seek(0)
         lock.write(_MADE)

@@ -7,12 +7,14 @@ from django.db import DatabaseError
 from memory.databases import MYSQL_ALIAS, known_aliases, migrate_store, mysql_obstacle
 from memory.errors import HippoError
 from memory.management.base import HippoCommand
+from memory.services.backups.restoring import require_none_unfinished
 
 
 class Command(HippoCommand):
     help = "Migrate the control database and every memory store that is configured or in use."
 
     def run(self, **options: Any) -> None:
+        require_none_unfinished()
         migrate_store("default")  # first: it knows the other stores
         for alias in known_aliases():
             if alias == MYSQL_ALIAS and (obstacle := mysql_obstacle()):
