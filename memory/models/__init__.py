@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memory.models.control import FormerStore, Job, JobState, NodeLease
+from memory.models.counts import FIGURES, SAVED, TOOK, AgentDay, DayCounts, ScopeDay
 from memory.models.memories import (
     ActorKind,
     IdempotencyRecord,
@@ -21,7 +22,12 @@ from memory.models.memories import (
 )
 
 __all__ = [
+    "FIGURES",
+    "SAVED",
+    "TOOK",
     "ActorKind",
+    "AgentDay",
+    "DayCounts",
     "FormerStore",
     "IdempotencyRecord",
     "Job",
@@ -34,6 +40,7 @@ __all__ = [
     "NodeLease",
     "OwnerKind",
     "Scope",
+    "ScopeDay",
     "Status",
     "Store",
     "StoreState",

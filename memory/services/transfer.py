@@ -114,6 +114,7 @@ def _import_group(agent: Agent, user_id: str, lines: list[Line], *, now: datetim
             if line.external_id:
                 by_external_id[line.external_id] = memory
         writing.insert(scope, [(memory, line.analysis) for memory, line in created])
+        writing.note_saved(scope, [memory for memory, _ in created], now=now)
         revisions = (
             MemoryRevision(memory_id=memory.pk, **revision)
             for memory, line in created
