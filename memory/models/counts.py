@@ -60,7 +60,7 @@ class DayCounts(models.Model):
 
 
 class ScopeDay(DayCounts):
-    """What an agent did on one day for one user: the user's own figures, which go with the scope."""
+    """What an agent did for one user on one day: the user's own figures, gone with the scope."""
 
     scope = models.ForeignKey(Scope, models.CASCADE, related_name="days", db_index=False)
 

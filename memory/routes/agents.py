@@ -9,5 +9,6 @@ from memory.views import agents
 urlpatterns = [
     path("", agents.agent_list, name="agent-list"),
     path("<str:agent>/", agents.overview, name="agent-overview"),
+    path("<str:agent>/activity/", agents.activity, name="agent-activity"),
     path("<str:agent>/switch/", agents.switch, name="agent-switch"),
 ]

@@ -55,6 +55,7 @@ def palette(request: PageRequest) -> HttpResponse:
 
 def _places(request: PageRequest) -> list[Place]:
     places = [
+        Place(_("Overview"), reverse("overview"), "home"),
         Place(_("Memories"), reverse("home"), "brain"),
         Place(_("New memory"), reverse("memory-new"), "plus"),
         Place(_("Trash"), reverse("memory-trash"), "trash"),
@@ -63,6 +64,7 @@ def _places(request: PageRequest) -> list[Place]:
         Place(_("Preferences"), reverse("preferences"), "user"),
     ]
     if request.user.is_staff:
+        places.append(Place(_("Agents"), reverse("agent-list"), "robot"))
         places.append(Place(_("Users"), reverse("users"), "users"))
         places.append(Place(_("API reference"), reverse("api-docs"), "file-text"))
     if request.user.is_superuser:
