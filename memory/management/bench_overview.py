@@ -45,7 +45,7 @@ class Size:
 def visited(backend: str, size: Size) -> Iterator[dict[str, Visitor]]:
     """Yield an operator and a person who look at an installation of a size."""
     with bench_server.installed(backend) as environment:
-        code = f"from memory.management import bench_overview as b; b.fill({backend!r}, {size})"
+        code = f"from memory.management import bench_overview as b; b.fill('{backend}', {size})"
         code = code.replace("Size(", "b.Size(")
         sessions = json.loads(bench_server.manage(environment, "shell", "-c", code)[-1])
         application = "bench_pages_wsgi:application"
