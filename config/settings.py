@@ -233,7 +233,7 @@ AUTHENTICATION_BACKENDS = [
     "allauth.account.auth_backends.AuthenticationBackend",
 ]
 LOGIN_URL = "account_login"
-LOGIN_REDIRECT_URL = "home"
+LOGIN_REDIRECT_URL = "overview"
 SIGNUP_OPEN = _switch("SIGNUP_OPEN")
 """Whether anybody may make an account; closed by default."""
 ACCOUNT_ADAPTER = "agents.accounts.AccountAdapter"

@@ -7,12 +7,11 @@ from csp.decorators import csp_update
 from django.contrib import admin
 from django.urls import include, path, re_path
 from django.utils.translation import gettext_lazy as _
-from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 from agents import views
 from memory.api import errors, health
-from memory.views import exports, palette, system
+from memory.views import exports, overview, palette, system
 
 admin.site.site_header = admin.site.site_title = _("Hippo administration")
 # its own login would ask for no second factor and count no failures
@@ -24,7 +23,7 @@ api_docs = csp_update({"style-src": ["'unsafe-inline'"]})(
 )
 
 urlpatterns = [
-    path("", RedirectView.as_view(pattern_name="home")),
+    path("", overview.overview, name="overview"),
     path("setup/", include("memory.routes.setup")),
     path("memories/", include("memory.routes.memories")),
     path("search/", palette.palette, name="search"),

@@ -11,7 +11,7 @@ from memory import databases
 from memory.drafts import parse_draft
 from memory.models import ActorKind
 from memory.retrieval.lexical import SearchRequest, search
-from memory.services import memories
+from memory.services import memories, recall_counts
 from memory.services.writing import Actor
 from tests.memory.installation import Installation, fresh_mysql
 
@@ -49,6 +49,14 @@ def make_agent(name, backend):
 def agent(request, db):
     """An agent on either engine; what it is given to do must come out the same."""
     return make_agent({"sqlite": "ada", "mysql": "grace"}[request.param], request.param)
+
+
+@pytest.fixture(autouse=True)
+def _recalls_are_counted_on_request(monkeypatch):
+    """Let no thread write counts of recalls after the test that made them."""
+    monkeypatch.setattr(recall_counts, "WAIT_SECONDS", 3600)
+    yield
+    recall_counts._pending.clear()
 
 
 @pytest.fixture

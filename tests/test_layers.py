@@ -8,7 +8,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = [
     ["agents"],
     ["memory.analyzer", "memory.words", "memory.fts", "memory.fields", "memory.databases",
-     "memory.files", "memory.llm", "memory.recall_log", "memory.errors", "memory.prepared"],
+     "memory.files", "memory.latency", "memory.llm", "memory.recall_log", "memory.errors",
+     "memory.prepared"],
     ["memory.querysets", "memory.models", "memory.filters", "memory.drafts", "memory.ids",
      "memory.indexing", "memory.ordering"],
     ["memory.retrieval"],

@@ -23,6 +23,7 @@ OTHERS = {
 
 # what everybody who is logged in gets; anonymous is led to the login
 LOGGED_IN = {
+    "": 200,
     "memories/": 200,
     "memories/new/": 200,
     "POST memories/similar/": 200,
@@ -70,22 +71,22 @@ LOGGED_IN = {
 }
 # anonymous, then everybody who is logged in
 OPEN = {
-    "": ("/memories/", "/memories/"),
     "POST look/": ("/", "/"),
     "setup/": (404, 404),
     "setup/backend/": (404, 404),
     "setup/agent/": (404, 404),
     "setup/key/": (404, 404),
-    "accounts/login/": (200, "/memories/"),
+    "accounts/login/": (200, "/"),
     "accounts/logout/": (LOGIN, 200),
     "accounts/inactive/": (200, 200),
-    "accounts/signup/": (200, "/memories/"),  # says that it is closed
-    "accounts/2fa/authenticate/": (LOGIN, "/memories/"),
+    "accounts/signup/": (200, "/"),  # says that it is closed
+    "accounts/2fa/authenticate/": (LOGIN, "/"),
 }
 # anonymous, user, operator, superuser
 OPERATORS = {
     "agents/": (LOGIN, 403, 200, 200),
     "agents/<str:agent>/": (LOGIN, 403, 200, 200),
+    "agents/<str:agent>/activity/": (LOGIN, 403, 200, 200),
     "POST agents/<str:agent>/switch/": (LOGIN, 403, "/agents/", "/agents/"),
     "agents/+new/": (LOGIN, 403, 200, 200),
     "agents/<str:agent>/settings/": (LOGIN, 403, 200, 200),

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from importlib import import_module
+from typing import Any
 from urllib.parse import quote
 
 from django.conf import settings
@@ -186,7 +187,7 @@ def fill(sizes: Sequence[int]) -> None:
             scope = Scope.objects.using(alias).create(agent_id=agent.pk, user_id=name)
             for rows in _memories(scope, size, corpus, needles, now=now):
                 bench.keep(scope, rows)
-            sessions[name] = _log_in(name)
+            sessions[name] = log_in(name)
     rare, common = corpus.queries["rare word"], corpus.queries["common word"]
     words = {
         "common English": common[1:5],
@@ -223,10 +224,15 @@ def _memories(
         yield rows
 
 
-def _log_in(name: str) -> str:
+def log_in(name: str) -> str:
     """Create an account that owns the memories of the user of its name; return its session."""
     account = get_user_model().objects.create_user(name)
     Identity.objects.create(account=account, user_id=name)
+    return session_of(account)
+
+
+def session_of(account: Any) -> str:
+    """Return the key of a new session of an account."""
     request = HttpRequest()
     request.session = import_module(settings.SESSION_ENGINE).SessionStore()
     login(request, account, backend=settings.AUTHENTICATION_BACKENDS[0])

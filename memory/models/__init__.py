@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memory.models.control import FormerStore, Job, JobState, NodeLease, Pulse
+from memory.models.counts import FIGURES, SAVED, TOOK, AgentDay, DayCounts, ScopeDay
 from memory.models.memories import (
     ActorKind,
     IdempotencyRecord,
@@ -21,7 +22,12 @@ from memory.models.memories import (
 )
 
 __all__ = [
+    "FIGURES",
+    "SAVED",
+    "TOOK",
     "ActorKind",
+    "AgentDay",
+    "DayCounts",
     "FormerStore",
     "IdempotencyRecord",
     "Job",
@@ -35,6 +41,7 @@ __all__ = [
     "OwnerKind",
     "Pulse",
     "Scope",
+    "ScopeDay",
     "Status",
     "Store",
     "StoreState",

@@ -11,6 +11,7 @@ urlpatterns = [
     # no agent can be called so
     path("+new/", agent_new.new, name="agent-new"),
     path("<str:agent>/", agents.overview, name="agent-overview"),
+    path("<str:agent>/activity/", agents.activity, name="agent-activity"),
     path("<str:agent>/switch/", agents.switch, name="agent-switch"),
     path("<str:agent>/settings/", agent_settings.settings, name="agent-settings"),
     path("<str:agent>/settings/delete/", agent_settings.delete, name="agent-delete"),

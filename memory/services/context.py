@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,8 +13,7 @@ from agents.models import Agent
 from memory.analyzer import fold
 from memory.models import Memory, MemoryKind
 from memory.retrieval.lexical import Hit, SearchRequest, search
-from memory.services import memories
-from memory.services.recall import is_paused
+from memory.services.recall import is_paused, note
 
 MIN_SCORE = 0.22
 """Below it a hit is noise: prefetch stays silent (docs/retrieval.md shows how it was chosen)."""
@@ -66,15 +66,17 @@ class Measure:
 def prefetch(agent: Agent, user_id: str, message: str, *, now: datetime) -> Prefetch:
     """Return the block for `message`, within the agent's limit and token budget.
 
-    The memories in it count as recalled once more.
-    Memory that is off or that the user paused, or an inactive agent, reads and touches nothing.
+    The memories in it count as recalled once more, and the time that it took is counted, up to
+    the block being there. Memory that is off or that the user paused, or an inactive agent, reads
+    and touches nothing.
     """
     config = agent.memory_config
     if not (config.enabled and agent.is_active) or is_paused(agent, user_id):
         return Prefetch(enabled=False)
+    started = time.perf_counter()
     found = compose(agent, user_id, message, Measure.of(agent), now=now)
-    if found.hits:
-        memories.touch(agent, user_id, [hit.memory.pk for hit in found.hits], now=now)
+    took_ms = (time.perf_counter() - started) * 1000
+    note(agent, user_id, found.hits, took_ms=took_ms, now=now)
     return found
 
 

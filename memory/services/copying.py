@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from agents.models import Agent
@@ -13,7 +14,7 @@ from memory.errors import MoveRefused
 from memory.ids import MAX_ID
 from memory.indexing import Analysis, analyze
 from memory.models import Memory, MemoryRevision, Scope
-from memory.services import copying_requests, erasure, writing
+from memory.services import copying_counts, copying_requests, counting, erasure, writing
 from memory.services.holding import Copy, held, lock_scopes, require_frozen, scopes_of
 from memory.services.jobs import Run
 
@@ -21,6 +22,8 @@ CHUNK = 200
 _RANGE = 5_000
 """Finding where a range of ids begins costs a look at all of an agent's, so ranges are wide."""
 _SHOWN_IDS = 5
+_LATE = timedelta(days=1)
+"""What is done may be counted under the day before, where it was begun then."""
 _RECALL_FIELDS = ("access_count", "last_accessed_at", "recall_log")
 _OUTLINE = ("pk", "scope__user_id", "version", "updated_at", *_RECALL_FIELDS)
 _VERSION = slice(1, 4)
@@ -57,6 +60,7 @@ def sync(copy: Copy, *, thorough: bool) -> int:
     Raises MoveRefused where an id of the source is somebody else's in the target.
     """
     differing = 0
+    started = copy.run.job.created_at
     for users in _user_chunks(copy.source):
         missing = users - {scope.user_id for scope in scopes_of(copy.target, users)}
         if missing:
@@ -72,6 +76,7 @@ def sync(copy: Copy, *, thorough: bool) -> int:
             copy.run.advance(len(here.keys() & set(chunk)))
         copy.run.advance(len(here.keys() - set(doubtful)))
     copying_requests.sync(copy)
+    copying_counts.sync(copy, since=None if thorough else counting.day_of(started) - _LATE)
     for users in _user_chunks(copy.target):
         kept = {scope.user_id for scope in scopes_of(copy.source, users)}
         for scope in scopes_of(copy.target, users - kept):

@@ -8,7 +8,15 @@ from django.db import DEFAULT_DB_ALIAS, transaction
 
 from agents.models import Agent, MemoryConfig
 from memory.databases import Place, agent_at, store_alias
-from memory.models import FormerStore, Memory, MemoryRevision, Scope, Store, StoreState
+from memory.models import (
+    AgentDay,
+    FormerStore,
+    Memory,
+    MemoryRevision,
+    Scope,
+    Store,
+    StoreState,
+)
 from memory.services import job_files, writing
 
 _CHUNK = 500
@@ -42,6 +50,7 @@ def erase_store(agent: Agent) -> int:
     )
     scopes = Scope.objects.for_agent(agent)
     scopes.update(state=StoreState.ERASED)
+    _forget_days(agent, agent.pk)
     return sum(erase_scope(scope) for scope in scopes)
 
 
@@ -56,12 +65,17 @@ def forget_agent(agent: Agent, agent_id: int) -> None:
         erase_store(there)
         forget_store(there)
         former.delete()
+    _forget_days(agent, agent_id)  # recalls of the last second were counted since
     Store.objects.using(store_alias(agent)).filter(agent_id=agent_id).delete()
 
 
 def forget_store(agent: Agent) -> None:
     """Remove the mark of an erased store, so that a move can make it anew."""
     Store.objects.using(store_alias(agent)).filter(agent_id=agent.pk).delete()
+
+
+def _forget_days(agent: Agent, agent_id: int) -> None:
+    AgentDay.objects.using(store_alias(agent)).filter(agent_id=agent_id).delete()
 
 
 def former_places(agent: Agent, agent_id: int) -> Iterator[tuple[Agent, FormerStore]]:

@@ -179,6 +179,7 @@ def _insert(
         scope,
         [(memory, analyses.get(line.number) or analyze(line.draft)) for memory, line in created],
     )
+    writing.note_saved(scope, [memory for memory, _ in created], now=now)
     revisions = (
         MemoryRevision(memory_id=memory.pk, **revision)
         for memory, line in created

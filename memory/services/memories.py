@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.db.models import F, Q
+from django.utils import timezone
 
 from agents.models import Agent
 from memory import recall_log
@@ -24,7 +25,7 @@ from memory.ids import MAX_ID, next_ids
 from memory.indexing import Analysis, analyze
 from memory.models import Memory, MemoryRevision, Scope, Status, StoreState
 from memory.querysets import MemoryQuerySet
-from memory.services import writing
+from memory.services import counting, writing
 from memory.services.writing import Actor, locked_scope, retried
 
 MAX_PAGE = 200
@@ -67,7 +68,10 @@ def store(agent: Agent, user_id: str, prepared: Sequence[Prepared]) -> list[Memo
     """Store what was prepared, all or none, in order; one transaction."""
     with locked_scope(agent, user_id, create=True) as scope:
         writing.insert(scope, prepared)
-    return [memory for memory, _ in prepared]
+        saved = [memory for memory, _ in prepared]
+        if saved:
+            writing.note_saved(scope, saved, now=saved[0].created_at)
+    return saved
 
 
 def get(agent: Agent, user_id: str, memory_id: int) -> Memory:
@@ -196,7 +200,8 @@ def purge_matching(agent: Agent, user_id: str, wanted: MemoryFilter) -> int:
         ids = list(met.values_list("id", flat=True))
         for start in range(0, len(ids), _CHUNK):
             chunk = ids[start : start + _CHUNK]
-            writing.unindex(scope, chunk)
+            kept = writing.unindex(scope, chunk)
+            counting.note(scope, timezone.now(), deleted=kept)
             MemoryRevision.objects.using(scope._state.db).filter(memory_id__in=chunk).delete()
             Memory.objects.of_scope(scope).filter(pk__in=chunk).delete()
     return len(ids)
@@ -244,7 +249,8 @@ def purge(
     with locked_scope(agent, user_id) as scope:
         memory = writing.find(scope, memory_id, agent=agent)
         writing.require_version(memory, expected_version)
-        writing.unindex(scope, [memory.pk])
+        kept = writing.unindex(scope, [memory.pk])
+        counting.note(scope, timezone.now(), deleted=kept)
         memory.delete()
 
 

@@ -66,7 +66,9 @@ def save_named(
             same = [memory for memory in same if memory.content == draft.content][:1]
         if not same:
             writing.insert(scope, prepared)
-            return prepared[0][0], "created"
+            created = prepared[0][0]
+            writing.note_saved(scope, [created], now=now)
+            return created, "created"
         memory = _only(same, draft.name)
         changes = parse_changes(values)
         changed = writing.change(

@@ -24,7 +24,7 @@ from memory.errors import (
     WouldStrandMemories,
 )
 from memory.models import FormerStore, Job, Scope, Store, StoreState
-from memory.services import erasure, maintenance, writing
+from memory.services import copying_counts, erasure, maintenance, writing
 from memory.services.holding import set_state
 
 Former = tuple[FormerStore, str, int | None, str | None]
@@ -259,6 +259,7 @@ def _leave(here: Agent, there: Agent, *, leave: bool, actor: Any, now: datetime)
             store = _lock(there)
             if store is None or store.state != StoreState.OPEN:  # erased since it was opened
                 raise MoveRefused(f"{target} has just been erased; ask again.")
+            copying_counts.take_along(here, there)
             reconfigure(here, source, target, actor=actor, now=now)
 
 

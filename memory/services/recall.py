@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,7 +10,7 @@ from agents.models import Agent, Pause
 from memory.errors import MemoryOff, MemoryPaused
 from memory.models import Memory
 from memory.retrieval.lexical import Hit, SearchRequest, search
-from memory.services import memories
+from memory.services import memories, recall_counts
 
 MODES = ("auto", "lexical", "vector", "hybrid")
 MAX_REMINDERS = 5
@@ -58,7 +59,7 @@ def recall(
     """
     require_on(agent, user_id)
     found = look(agent, user_id, request, mode=mode, now=now)
-    memories.touch(agent, user_id, [hit.memory.pk for hit in found.hits], now=now)
+    note(agent, user_id, found.hits, now=now)
     return found
 
 
@@ -73,6 +74,23 @@ def look(
     if result.truncated:
         degraded.append("truncated")
     return Recall(result.hits, "lexical", tuple(degraded))
+
+
+def note(
+    agent: Agent,
+    user_id: str,
+    hits: Sequence[Hit],
+    *,
+    took_ms: float | None = None,
+    now: datetime,
+) -> None:
+    """Note which memories were recalled, and count the recall, also one that found nothing.
+
+    `took_ms` for a prefetch.
+    """
+    if hits:
+        memories.touch(agent, user_id, [hit.memory.pk for hit in hits], now=now)
+    recall_counts.add(agent, user_id, found=bool(hits), took_ms=took_ms, now=now)
 
 
 def due_reminders(agent: Agent, user_id: str, *, now: datetime) -> list[Memory]:

@@ -11,14 +11,23 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib.auth import get_user_model
+from django.db import transaction
 
 from agents.authority import ACCOUNTS_OF, Role
 from agents.models import Agent
 from memory import analyzer, fts
 from memory.databases import store_alias
 from memory.errors import HippoError
-from memory.models import IdempotencyRecord, Job, Memory, MemoryRevision, MemoryTerms, Scope
-from memory.services import bulk, erasure, job_files, jobs, maintenance
+from memory.models import (
+    IdempotencyRecord,
+    Job,
+    Memory,
+    MemoryRevision,
+    MemoryTerms,
+    Scope,
+    ScopeDay,
+)
+from memory.services import bulk, counting, erasure, job_files, jobs, maintenance
 from memory.services.jobs import Run
 from memory.services.library import Shelf
 
@@ -97,6 +106,8 @@ def erase_user(run: Run, *, now: datetime) -> dict[str, Any]:
         for there in _everywhere(agent):
             for scope in Scope.objects.of_user(there, user_id):
                 erased += erasure.erase_scope(scope)
+                if there is agent:
+                    _count(agent, user_id, scope.memory_count, now=now)
                 run.report(step=agent.name, done=erased)
     stores = sorted({alias for alias, _ in found["scopes"]})
     for alias in stores:
@@ -129,6 +140,13 @@ def _delete_account(run: Run) -> bool:
     return bool(accounts.filter(ACCOUNTS_OF[Role.USER]).delete()[0])
 
 
+def _count(agent: Agent, user_id: str, memories: int, *, now: datetime) -> None:
+    """Count what was erased among the agent's sums, which name nobody."""
+    alias, day = store_alias(agent), counting.day_of(now)
+    with transaction.atomic(using=alias):
+        counting.add_to_agent(alias, agent.pk, user_id, day, {"deleted": memories})
+
+
 def _found(run: Run, forgotten: int) -> dict[str, Any]:
     """Note which scopes there are, and how much in them, before the first one goes."""
     found: dict[str, Any] = {"scopes": [], "versions": 0, "requests": 0, "jobs": forgotten}
@@ -147,7 +165,7 @@ def _found(run: Run, forgotten: int) -> dict[str, Any]:
 
 def _left(alias: str, scope_id: int) -> str:
     """Return where something of an erased scope is still to be found; '' where nowhere."""
-    for model in (Memory, MemoryTerms, IdempotencyRecord, Scope):
+    for model in (Memory, MemoryTerms, IdempotencyRecord, ScopeDay, Scope):
         key = "pk" if model is Scope else "scope_id"
         if model._default_manager.using(alias).filter(**{key: scope_id}).exists():
             return model._meta.model_name or ""

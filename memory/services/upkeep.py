@@ -16,7 +16,7 @@ from memory.databases import known_aliases, migrate_store, store_alias
 from memory.errors import HippoError
 from memory.models import IdempotencyRecord, Memory, MemoryRevision, Scope, Status, StoreState
 from memory.querysets import MemoryQuerySet
-from memory.services import job_files, jobs, maintenance, writing
+from memory.services import day_upkeep, job_files, jobs, maintenance, writing
 from memory.services.jobs import Run
 from memory.services.writing import SYSTEM, locked_scope
 
@@ -48,7 +48,7 @@ def purge_trash(run: Run, *, now: datetime) -> dict[str, Any]:
     """Erase what has been in the trash for TRASH_DAYS; return {"erased": n}.
 
     Idempotency records go too, once no client can be repeating their request, jobs that
-    ended long ago, and the files of those that ended a week ago.
+    ended long ago, the files of those that ended a week ago, and the counts of days long past.
     """
     trashed_before = now - timedelta(days=settings.TRASH_DAYS)
     repeated_before = now - timedelta(hours=IDEMPOTENCY_HOURS)
@@ -64,6 +64,8 @@ def purge_trash(run: Run, *, now: datetime) -> dict[str, Any]:
         )
         for _ in _in_chunks(agent, requests, _forget_requests, repeated_before):
             yield 0  # a sign of life
+        for _ in day_upkeep.condense(agent, now=now):
+            yield 0
 
     _for_each_agent(run, purge)
     jobs.forget_ended(before=now - timedelta(days=JOB_DAYS))

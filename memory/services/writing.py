@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -34,6 +35,7 @@ from memory.models import (
     Store,
     StoreState,
 )
+from memory.services import counting
 
 logger = logging.getLogger(__name__)
 
@@ -87,8 +89,9 @@ def retried(
 def locked_scope(agent: Agent, user_id: str, *, create: bool = False) -> Iterator[Scope]:
     """Open a transaction in the agent's store with the user's scope locked.
 
-    Raises UnknownMemory where the scope does not exist and `create` is not given,
-    StoreNotOpen while the agent's memories are being moved or erased.
+    What was noted of it is counted at the end. Raises UnknownMemory where the scope does not
+    exist and `create` is not given, StoreNotOpen while the agent's memories are being moved or
+    erased.
     """
     alias = store_alias(agent)
     parse_user_id(user_id)
@@ -104,6 +107,7 @@ def locked_scope(agent: Agent, user_id: str, *, create: bool = False) -> Iterato
             raise UnknownMemory(f"Agent {agent.name} has no memories of user {user_id}.")
         _require_open(scope.state, agent)
         yield scope
+        counting.write_noted(scope)
 
 
 def _ensure_scope(agent: Agent, user_id: str, alias: str) -> None:
@@ -141,9 +145,16 @@ def draft_values(draft: MemoryDraft) -> dict[str, Any]:
     return {**asdict(draft), "tags": list(draft.tags)}
 
 
+def note_saved(scope: Scope, memories: Iterable[Memory], *, now: datetime) -> None:
+    """Note that memories of a locked scope are new, by type; those in the trash are none."""
+    kept = (memory.type for memory in memories if memory.status != Status.TRASHED)
+    counting.note(scope, now, **Counter(f"saved_{kind}" for kind in kept))
+
+
 def insert(scope: Scope, analyzed: Sequence[tuple[Memory, Analysis]]) -> None:
     """Insert memories with their index rows and count them; the scope is locked.
 
+    A copy of what is elsewhere is not a save: `note_saved` says so of what is.
     Raises IntegrityError where an id is taken.
     """
     memories = [memory for memory, _ in analyzed]
@@ -189,12 +200,13 @@ def batches(rows: Iterable[Row], size: Callable[[Row], int]) -> Iterator[list[Ro
         yield batch
 
 
-def unindex(scope: Scope, memory_ids: Sequence[int]) -> None:
-    """Take index rows away, and the memories out of the counts."""
+def unindex(scope: Scope, memory_ids: Sequence[int]) -> int:
+    """Take index rows away, and the memories out of the counts; return how many were there."""
     rows = MemoryTerms.objects.of_scope(scope).filter(memory_id__in=memory_ids)
     lengths = list(rows.values_list("content_terms", flat=True))
     rows.delete()
     count_terms(scope, -len(lengths), -sum(lengths))
+    return len(lengths)
 
 
 def count_terms(scope: Scope, memories: int, content_terms: int) -> None:
@@ -241,6 +253,7 @@ def change(
     renewed: list[Memory] = []
     revisions: list[MemoryRevision] = []
     names = {"version", "updated_at"}
+    done: Counter[str] = Counter()
     for memory in memories:
         values = differences(memory, changes(memory))
         if not values:
@@ -254,6 +267,7 @@ def change(
         names |= values.keys()
         changed.append(memory)
         is_trashed = memory.status == Status.TRASHED
+        done[_deed(was_trashed=was_trashed, is_trashed=is_trashed)] += 1
         if was_trashed != is_trashed or (not is_trashed and values.keys() & _INDEXED_FIELDS):
             renewed.append(memory)
     if changed:
@@ -264,7 +278,15 @@ def change(
             Memory.objects.using(alias).bulk_update(memories_batch, sorted(names), batch_size=50)
         unindex(scope, [memory.pk for memory in renewed])
         index(scope, [memory for memory in renewed if memory.status != Status.TRASHED])
+        counting.note(scope, now, **done)
     return len(changed)
+
+
+def _deed(*, was_trashed: bool, is_trashed: bool) -> str:
+    """Return the figure that counts a change."""
+    if was_trashed == is_trashed:
+        return "changed"
+    return "deleted" if is_trashed else "restored"
 
 
 def require_version(memory: Memory, expected: int | None) -> None:

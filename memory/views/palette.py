@@ -67,6 +67,7 @@ def _operated(wanted: str) -> list[Place]:
 
 def _places(request: PageRequest) -> list[Place]:
     places = [
+        Place(_("Overview"), reverse("overview"), "home"),
         Place(_("Memories"), reverse("home"), "brain"),
         Place(_("New memory"), reverse("memory-new"), "plus"),
         Place(_("Trash"), reverse("memory-trash"), "trash"),

@@ -63,7 +63,7 @@ def test_login_leads_back_and_logout_out(client, ming):
 
 
 def test_login_leads_to_no_other_host(client, ming):
-    assert log_in(client, next="https://evil.example/").url == "/memories/"
+    assert log_in(client, next="https://evil.example/").url == "/"
 
 
 def test_a_changed_password_logs_in_and_ends_other_sessions(client, ming):
@@ -183,7 +183,7 @@ def test_the_second_factor_can_be_switched_off(client, two_factors):
     client.post("/accounts/2fa/totp/deactivate/")
     client.post("/accounts/logout/")
 
-    assert log_in(client).url == "/memories/"
+    assert log_in(client).url == "/"
 
 
 # --- limits ----------------------------------------------------------------------------
@@ -250,4 +250,4 @@ def test_a_fragment_without_a_session_sends_the_page_to_the_login(client, ming):
 def test_it_comes_back_to_no_other_host(client, ming, page):
     answer = fragment(client, "/memories/", page)
 
-    assert answer.headers["HX-Redirect"] == "/accounts/login/?next=/memories/"
+    assert answer.headers["HX-Redirect"] == "/accounts/login/?next=/"

@@ -60,7 +60,7 @@ def test_the_second_factor_from_on_to_off(browse, site):
     assert violations(page) == []
     page.fill("[name=code]", recovery[0])
     page.click(SUBMIT)
-    page.wait_for_url("**/memories/")
+    page.wait_for_url(f"{site.url}/")
     page.goto(f"{site.url}/accounts/2fa/")
     expect(page.locator("main")).to_contain_text("9 codes are left")
     page.click("text=Switch off")
