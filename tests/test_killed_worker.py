@@ -13,7 +13,7 @@ from contextlib import closing
 from tests.memory.installation import fresh_mysql
 from tests.test_readme import ROOT, children, environment_of, product
 
-ROWS = 6_000
+ROWS = 4_000
 MOST_SECONDS = 120
 _LEAVE = """
 from django.contrib.auth import get_user_model
