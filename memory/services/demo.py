@@ -6,19 +6,23 @@ import json
 import secrets
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from django.contrib.auth import get_user_model
 from django.db import transaction
 
 from agents.models import Agent, Backend, Identity
 from memory.models import Memory, Status
+from memory.services import recall_counts
+from memory.services.context import prefetch
 from memory.services.transfer import import_lines
 
 DEMO_FILE = Path(__file__).resolve().parent.parent / "demo" / "demo.json"
+_REHEARSED_DAYS = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +41,12 @@ def load_demo(*, now: datetime) -> list[Login]:
     """
     demo = _read()
     for each in demo["agents"]:
-        if not Agent.objects.filter(name=each["name"]).exists():
+        is_new = not Agent.objects.filter(name=each["name"]).exists()
+        if is_new:
             Agent.objects.create_agent(**each, backend=Backend.SQLITE)
         _remember(each["name"], demo["memories"], now=now)
+        if is_new:
+            _rehearse(each["name"], now=now)
     return [login for each in demo["users"] if (login := _create_account(each))]
 
 
@@ -106,6 +113,18 @@ def _remember(agent_name: str, memories: list[dict[str, Any]], *, now: datetime)
         report = import_lines(agent, lines, now=now)
         if report.errors:
             raise ValueError(f"{DEMO_FILE.name}: {report.errors[0][1]}")
+
+
+def _rehearse(agent_name: str, *, now: datetime) -> None:
+    """Let the agent's people talk to it for two weeks, so that there is something to look at."""
+    agent = Agent.objects.named(agent_name)
+    messages = [each for each in _read()["messages"] if each["agent"] == agent_name]
+    for days_ago in range(_REHEARSED_DAYS, 0, -1):  # a recall log is written day by day
+        day = now - timedelta(days=days_ago)
+        for number, each in enumerate(messages):
+            for _ in range(crc32(f"{agent_name} {days_ago} {number}".encode()) % 3):
+                prefetch(agent, each["user_id"], each["message"], now=day)
+    recall_counts.flush()
 
 
 def _create_account(person: dict[str, Any]) -> Login | None:
