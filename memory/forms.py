@@ -106,14 +106,15 @@ class BrowseForm(forms.Form):
     importance = forms.ChoiceField(
         label=_("Importance"),
         required=False,
-        choices=[_ANY, *((f"0.{n}", _("0.%d or more") % n) for n in (4, 6, 8))],
+        # called for each page: a text with a number in it would keep the language of the start
+        choices=lambda: [_ANY, *((f"0.{n}", _now("0.%d or more") % n) for n in (4, 6, 8))],
     )
     after = forms.DateField(label=_("Created from"), required=False, validators=_DAYS)
     before = forms.DateField(label=_("Created up to"), required=False, validators=_DAYS)
     unused = forms.ChoiceField(
         label=_("Not recalled"),
         required=False,
-        choices=[_ANY, *((str(n), _("for %d days") % n) for n in (30, 90, 365))],
+        choices=lambda: [_ANY, *((str(n), _now("for %d days") % n) for n in (30, 90, 365))],
     )
     sort = forms.ChoiceField(
         label=_("Order"),

@@ -237,3 +237,13 @@ def test_a_memory_in_a_silent_store_is_out_of_reach_and_not_gone(web, pantry, ag
 
 def _silent(agent):
     raise OperationalError(2006, "MySQL server has gone away")
+
+
+def test_the_filters_speak_the_language_of_the_page(web):
+    pages = {
+        each: web.get("/memories/", headers={"accept-language": each}) for each in ("zh-hans", "en")
+    }
+
+    assert "for 30 days" in pages["en"].content.decode()
+    assert "0.4 or more" in pages["en"].content.decode()
+    assert "已有 30 天" in pages["zh-hans"].content.decode()
