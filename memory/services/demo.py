@@ -60,16 +60,17 @@ def demo_users(agent: Agent) -> list[str]:
 
 
 def is_demo(agent: Agent, user_id: str) -> bool:
-    """Return whether all that `agent` remembers of `user_id` came with the demo.
+    """Return whether all that `agent` remembers of `user_id` is as the demo brought it.
 
-    One memory of another origin, and it may be a real person of the same name.
+    One memory of another origin, and it may be a real person of the same name; one that was
+    changed may say what somebody wrote who is no demo.
     """
     shipped = _shipped(agent.name).get(user_id)
     if not shipped:
         return False
     memories = Memory.objects.in_scope(agent, user_id).exclude(status=Status.TRASHED)
-    origins = set(memories.values_list("external_id", flat=True)[: len(shipped) + 1])
-    return bool(origins) and origins <= shipped
+    found = list(memories.values_list("external_id", "version")[: len(shipped) + 1])
+    return bool(found) and all(origin in shipped and version == 1 for origin, version in found)
 
 
 @cache

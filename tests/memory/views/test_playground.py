@@ -7,11 +7,12 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.utils import timezone
 
-from agents.models import AuditEntry, Identity, Pause
+from agents.models import Agent, AuditEntry, Identity, Pause
 from memory.models import Memory
-from memory.services import demo
+from memory.services import demo, memories
 from memory.services.demo import load_demo
 from memory.services.recall import MODES
+from memory.services.writing import SYSTEM
 from tests.conftest import NOW
 
 REASON = "Ming asked why it forgot Fridays"
@@ -159,8 +160,6 @@ def test_whom_no_agent_knows_cannot_be_tried(ada, ask, remember, user_id):
 
 
 def test_the_demos_people_take_no_reason_until_something_else_is_remembered(ada, remember):
-    from agents.models import Agent
-
     load_demo(now=NOW)
     atlas = Agent.objects.named("atlas")
 
@@ -169,6 +168,17 @@ def test_the_demos_people_take_no_reason_until_something_else_is_remembered(ada,
     assert not demo.is_demo(atlas, "nobody")
     remember(atlas, "tom", "A real Tom likes tea")
     assert not demo.is_demo(atlas, "tom")
+
+
+def test_what_somebody_wrote_into_a_demo_memory_is_no_demo_any_more(ada):
+    load_demo(now=NOW)
+    atlas = Agent.objects.named("atlas")
+    first = Memory.objects.in_scope(atlas, "tom").first()
+
+    memories.update(atlas, "tom", first.pk, {"content": SECRET}, actor=SYSTEM, now=NOW)
+
+    assert not demo.is_demo(atlas, "tom")
+    assert "tom" not in demo.demo_users(atlas)
 
 
 # --- the page --------------------------------------------------------------------------
