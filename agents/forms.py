@@ -22,6 +22,18 @@ def time_zone_choices() -> list[tuple[str, str]]:
     return [("UTC", "UTC"), *((name, name.replace("_", " ")) for name in kept)]
 
 
+class AgentChoiceField(forms.ModelChoiceField):
+    """A choice among the agents that have a memory, by name."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        agents = Agent.objects.filter(memory_config__isnull=False)
+        super().__init__(agents.select_related("memory_config"), to_field_name="name", **kwargs)
+
+    def label_from_instance(self, obj: Agent) -> str:
+        """Return how the agent is told from others."""
+        return obj.label
+
+
 class ProfileForm(forms.ModelForm):
     """How somebody wants to see the pages."""
 

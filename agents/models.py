@@ -93,6 +93,12 @@ class Agent(models.Model):
     def __str__(self) -> str:
         return self.display_name or self.name
 
+    @property
+    def label(self) -> str:
+        """What tells the agent from others in a choice: several may be called the same."""
+        is_named = self.display_name not in {"", self.name}
+        return f"{self.display_name} ({self.name})" if is_named else self.name
+
 
 class Backend(models.TextChoices):
     """Where an agent's memories are kept."""

@@ -89,7 +89,7 @@ class AnyAgentKeyForm(KeyForm):
 def agent_choices() -> list[tuple[str, str]]:
     """Return every agent that can remember, by name; one query."""
     agents = Agent.objects.filter(memory_config__isnull=False)
-    return [(agent.name, str(agent)) for agent in agents]
+    return [(agent.name, agent.label) for agent in agents]
 
 
 def narrowing_of(request: PageRequest) -> dict[str, str]:

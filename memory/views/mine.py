@@ -104,7 +104,7 @@ def _context(request: PageRequest) -> dict[str, Any]:
         "agents": agents,
         "total": sum(each["count"] for each in agents),
         "reads": audit.reads_about(request.user, shelves.keys()),
-        "deeds": audit.deeds_about(request.user),
+        "deeds": audit.deeds_about(request.user, shelves.keys()),
         "receipts": found,
         "is_erasing": any(not jobs.has_ended(job) for job in found),
     }

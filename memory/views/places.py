@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from agents import audit
+from agents.forms import AgentChoiceField
 from agents.models import Agent, validate_user_id
 from memory.views.create import places_of
 
@@ -21,12 +22,7 @@ class PlaceForm(forms.Form):
     """A choice among one's own places, all of them, or somebody else's by agent and user ID."""
 
     place = forms.ChoiceField(label=gettext_lazy("For which agent"))
-    agent = forms.ModelChoiceField(
-        Agent.objects.filter(memory_config__isnull=False).select_related("memory_config"),
-        label=gettext_lazy("Agent"),
-        required=False,
-        to_field_name="name",
-    )
+    agent = AgentChoiceField(label=gettext_lazy("Agent"), required=False)
     user_id = forms.CharField(label=gettext_lazy("User ID"), required=False, max_length=255)
 
     ALL_LABEL = gettext_lazy("as each row says")

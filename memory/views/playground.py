@@ -14,7 +14,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from agents import audit
-from agents.models import Agent, AuditEntry, Identity, validate_user_id
+from agents.forms import AgentChoiceField
+from agents.models import AuditEntry, Identity, validate_user_id
 from agents.preferences import PageRequest
 from agents.roles import VIEW_CONTENT, for_operators
 from memory.analyzer import MAX_QUERY_CHARS
@@ -35,12 +36,7 @@ ASKED = (
 class PlaygroundForm(forms.Form):
     """Whose memories, what is asked, and above which score a hit counts."""
 
-    agent = forms.ModelChoiceField(
-        Agent.objects.filter(memory_config__isnull=False).select_related("memory_config"),
-        to_field_name="name",
-        label=gettext_lazy("Agent"),
-        empty_label=None,
-    )
+    agent = AgentChoiceField(label=gettext_lazy("Agent"), empty_label=None)
     user_id = forms.CharField(
         label=gettext_lazy("User ID"),
         strip=False,

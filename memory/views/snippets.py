@@ -159,7 +159,7 @@ def _python(caller: Caller) -> Snippet:
 def _typescript(caller: Caller) -> Snippet:
     key = _literal(caller.key) if caller.key else "process.env.HIPPO_KEY"
     code = _TYPESCRIPT.substitute(_literals(caller), key=key)
-    hint = _("Save it as hippo.mts; Node 18 or newer has all that it needs.")
+    hint = _("Save it as hippo.mts: Node 22.18 or newer runs it as it is, older ones with tsx.")
     return Snippet("typescript", "TypeScript", hint, (("", code),))
 
 

@@ -7,7 +7,9 @@ import zipfile
 import pytest
 from django.db import connections
 
+from agents import keys
 from agents.auth import issue_key
+from agents.keys import NewKey
 from agents.models import Identity, Pause
 from memory import analyzer
 from memory.databases import store_alias
@@ -157,3 +159,19 @@ def test_erasing_twice_is_one_job_and_killed_half_way_goes_on(agent, web, rememb
 
     assert Job.objects.get().attempts == 1
     assert web.get("/me/memory/").status_code == 200
+
+
+def test_somebody_sees_the_keys_that_reach_the_memories(ada, web, remember):
+    other = make_agent("other", "sqlite")
+    remember(ada, "ming", "Ming deploys on Fridays")
+
+    keys.create(ada, NewKey("for all of ada's users"), actor=None, now=NOW)
+    keys.create(ada, NewKey("for ming", "ming"), actor=None, now=NOW)
+    keys.create(ada, NewKey("for bob", "bob"), actor=None, now=NOW)
+    keys.create(other, NewKey("of an agent that knows nobody"), actor=None, now=NOW)
+
+    deeds = web.get("/me/memory/").context["deeds"]
+    assert [(each.action, each.agent_name, each.user_id) for each in deeds] == [
+        ("key_created", "ada", "ming"),
+        ("key_created", "ada", ""),
+    ]
