@@ -54,9 +54,7 @@ def erase_user(run: Run, *, now: datetime) -> dict[str, Any]:
     {"memories", "versions", "requests", "jobs", "stores", "unreached"}.
     """
     is_resumed = bool(run.job.checkpoint)
-    account_id = run.job.payload["account_id"]
-    owned = {(agent_id, user_id) for agent_id, user_id in run.job.payload["owned"]}
-    forgotten = bulk.forget(account_id) + job_files.forget_places(owned, account_id=account_id)
+    forgotten = _forget_jobs(run.job.payload)
     found = run.job.checkpoint if is_resumed else _found(run, forgotten)
     erased = run.job.done
     for agent, user_id in _owned(run):
@@ -84,6 +82,13 @@ def erase_user(run: Run, *, now: datetime) -> dict[str, Any]:
         "stores": stores,
         "unreached": list(UNREACHED),
     }
+
+
+def _forget_jobs(payload: dict[str, Any]) -> int:
+    """Remove the jobs that hold something of what is erased; return how many."""
+    account_id = payload["account_id"]
+    owned = {(agent_id, user_id) for agent_id, user_id in payload["owned"]}
+    return bulk.forget(account_id) + job_files.forget_places(owned, account_id=account_id)
 
 
 def _found(run: Run, forgotten: int) -> dict[str, Any]:
