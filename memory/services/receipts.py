@@ -96,10 +96,7 @@ def erase_user(run: Run, *, now: datetime) -> dict[str, Any]:
     {"memories", "versions", "requests", "jobs", "stores", "unreached", "account"}.
     """
     is_resumed = bool(run.job.checkpoint)
-    account_id = run.job.payload["account_id"]
-    owned = {(agent_id, user_id) for agent_id, user_id in run.job.payload["owned"]}
-    forgotten = bulk.forget(account_id) if account_id else 0
-    forgotten += job_files.forget_places(owned, account_id=account_id)
+    forgotten = _forget_jobs(run.job.payload)
     found = run.job.checkpoint if is_resumed else _found(run, forgotten)
     erased = run.job.done
     for agent, user_id in _owned(run):
@@ -145,6 +142,14 @@ def _count(agent: Agent, user_id: str, memories: int, *, now: datetime) -> None:
     alias, day = store_alias(agent), counting.day_of(now)
     with transaction.atomic(using=alias):
         counting.add_to_agent(alias, agent.pk, user_id, day, {"deleted": memories})
+
+
+def _forget_jobs(payload: dict[str, Any]) -> int:
+    """Remove the jobs that hold something of what is erased; return how many."""
+    account_id = payload["account_id"]
+    owned = {(agent_id, user_id) for agent_id, user_id in payload["owned"]}
+    forgotten = bulk.forget(account_id) if account_id else 0
+    return forgotten + job_files.forget_places(owned, account_id=account_id)
 
 
 def _found(run: Run, forgotten: int) -> dict[str, Any]:

@@ -110,4 +110,6 @@ def test_silent_jobs_are_looked_for_more_often_than_they_fall_silent():
     (entry,) = [entry for entry in SCHEDULE if entry["task"] == reap_jobs.name]
 
     assert timedelta(seconds=entry["schedule"]) < jobs.SILENCE
+    # a job whose worker is killed goes on within two minutes, its worker's start included
+    assert jobs.SILENCE + 2 * timedelta(seconds=entry["schedule"]) < timedelta(seconds=100)
     assert entry["options"]["expires"] <= entry["schedule"]  # they do not pile up

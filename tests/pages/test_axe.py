@@ -14,7 +14,8 @@ def test_no_page_keeps_anybody_out(browse, site, locale, theme):
     open_first(page)
     address = page.url
     paths = ["/memories/", "/memories/?q=deploy", "/memories/?q=xyzzy", "/memories/trash/",
-             "/memories/new/", "/me/", "/me/memory/", "/accounts/password/change/",
+             "/memories/new/", "/me/", "/me/memory/", "/jobs/", "/import/", "/export/",
+             "/accounts/password/change/",
              "/accounts/2fa/", "/search/?q=deploy", "/nothing/"]  # fmt: skip
     tabs = [f"{address}?tab={tab}" for tab in ("recalls", "similar", "metadata")]
     found = {}

@@ -494,6 +494,42 @@ def test_a_long_statement_gives_signs_of_life(job, clock, monkeypatch):
     assert row(job).heartbeat_at == after
 
 
+def test_a_chunk_that_takes_long_is_not_taken_for_a_dead_worker(kind, clock, monkeypatch):
+    def work(run, *, now):
+        clock.shift(300)
+        wait_until(lambda: row(run.job).heartbeat_at == timezone.now())
+        seen.append(jobs.reap(now=timezone.now() + jobs.SILENCE))
+        return {}
+
+    monkeypatch.setattr(jobs, "_BEAT_SECONDS", 0.01)
+    seen = []
+    job = jobs.enqueue(kind(work), now=NOW)
+    threads = threading.active_count()
+
+    job_kinds.perform(job.pk)
+
+    assert seen == [[]]
+    assert (row(job).state, row(job).attempts) == (JobState.DONE, 1)
+    assert threading.active_count() == threads
+
+
+def test_a_chunk_that_never_ends_is(kind, clock, monkeypatch):
+    def work(run, *, now):
+        monkeypatch.setattr(jobs, "_STUCK_SECONDS", -1)
+        clock.shift(300)
+        time.sleep(0.1)
+        seen.append(row(run.job).heartbeat_at)
+        return {}
+
+    monkeypatch.setattr(jobs, "_BEAT_SECONDS", 0.01)
+    seen = []
+    job = jobs.enqueue(kind(work), now=NOW)
+
+    job_kinds.perform(job.pk)
+
+    assert seen[0] < NOW + timedelta(seconds=300)
+
+
 def test_a_sign_of_life_that_fails_is_followed_by_the_next(job, clock, monkeypatch):
     class Failing:
         """The run's rows, where the first writes fail."""
