@@ -72,7 +72,8 @@ def seconds_left(job: Job, *, now: datetime) -> float | None:
     """Return how long the present step will take by its rate so far; None while not known."""
     if job.state != JobState.RUNNING or not job.total or not job.log or not job.done:
         return None
-    past = now - datetime.fromisoformat(job.log[-1][0])
-    if past < _KNOWN_AFTER:
+    began, _, done_before, _ = job.log[-1]
+    past = now - datetime.fromisoformat(began)
+    if past < _KNOWN_AFTER or job.done <= done_before:
         return None
-    return past.total_seconds() * max(job.total - job.done, 0) / job.done
+    return past.total_seconds() * max(job.total - job.done, 0) / (job.done - done_before)

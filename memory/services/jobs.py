@@ -124,7 +124,7 @@ class Run:
         Raises JobLost, and JobCancelled where somebody asked for that.
         """
         if progress.get("step", self.job.step) != self.job.step:
-            progress["log"] = self._logged(progress["step"])
+            progress["log"] = self._logged(progress["step"], progress.get("done", self.job.done))
         with transaction.atomic(using=DEFAULT_DB_ALIAS):
             if not self._mine.update(heartbeat_at=timezone.now(), **progress):
                 raise JobLost(f"Job {self.job.pk} is no longer this run's.")
@@ -135,12 +135,16 @@ class Run:
         if asked:
             raise JobCancelled
 
-    def _logged(self, step: str) -> list[list[Any]]:
-        """Return the log with the new step, after how far the last one came."""
+    def _logged(self, step: str, done: int) -> list[list[Any]]:
+        """Return the log with the new step, after how far the last one came.
+
+        A step that another run began has done something already.
+        """
         log = [list(line) for line in self.job.log[-_LOG_LINES:]]
+        goes_on = bool(log) and log[-1][1] == step
         if log:
             log[-1][2:] = [self.job.done, self.job.total]
-        return [*log, [timezone.now().isoformat(), step, 0, None]]
+        return [*log, [timezone.now().isoformat(), step, done if goes_on else 0, None]]
 
     def advance(self, count: int) -> None:
         """Report `count` more as done; what came after the total was counted raises it."""
@@ -215,6 +219,8 @@ def claim(job_id: int, *, now: datetime) -> Run | None:
         state=JobState.RUNNING,
         claim=(token := str(uuid.uuid4())),
         attempts=F("attempts") + 1,
+        # so that the log says when the step was taken up again
+        step="",
         heartbeat_at=now,
         started_at=Coalesce(F("started_at"), now),
     )

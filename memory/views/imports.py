@@ -16,6 +16,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from agents.models import Agent
 from agents.preferences import PageRequest
 from memory.errors import HippoError
 from memory.forms import TYPE_LABELS
@@ -26,7 +27,7 @@ from memory.services.intake import Outcome
 from memory.services.uploads import BadUpload
 from memory.templatetags.job_tags import OUTCOME_LABELS
 from memory.views.jobs import for_job
-from memory.views.places import PlaceForm
+from memory.views.places import Place, PlaceForm
 
 ROWS = 50
 AT_ONCE_BYTES = 256 * 1024
@@ -101,6 +102,7 @@ def check(request: PageRequest, job: Job) -> HttpResponse:
         "writes": counts[Outcome.NEW] + counts[Outcome.UPDATE],
         "imported": importing.latest_import(job),
         "most": importing.SHOWN_EACH,
+        "places": _named(job),
     }
     return render(request, "memory/import_check.html", context)
 
@@ -117,6 +119,13 @@ def start(request: PageRequest, job: Job) -> HttpResponse:
         raise Http404
     begun = importing.request(request.user, job, now=timezone.now())
     return redirect("job-detail", begun.pk)
+
+
+def _named(job: Job) -> list[Place]:
+    """Return for which agents and user IDs the rows are meant; those that are gone are none."""
+    places = job.payload["places"]
+    agents = Agent.objects.in_bulk([agent_id for agent_id, _ in places])
+    return [(agents[agent_id], user_id) for agent_id, user_id in places if agent_id in agents]
 
 
 def _require_own(request: PageRequest, job: Job) -> None:

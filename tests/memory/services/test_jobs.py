@@ -2,7 +2,7 @@
 
 import threading
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 import time_machine
@@ -13,7 +13,7 @@ from django.utils import timezone
 from config.celery import app
 from memory.errors import JobNotEnded, StoreNotOpen, UnknownJob
 from memory.models import Job, JobState
-from memory.services import job_kinds, jobs
+from memory.services import job_kinds, job_list, jobs
 from memory.services.jobs import JobCancelled, JobLost
 from tests.conftest import NOW
 
@@ -816,3 +816,21 @@ def test_a_run_that_reports_while_it_is_reaped_goes_on(job):
 
     assert reaped == []
     assert (row(job).state, row(job).claim) == (JobState.RUNNING, run.job.claim)
+
+
+def test_the_log_says_when_a_step_was_taken_up_again(ada):
+    jobs.enqueue("move", now=NOW)
+    first = jobs.claim(Job.objects.get().pk, now=NOW)
+    first.report(step="copying", done=0, total=10)
+    first.report(done=6)
+    Job.objects.update(state=JobState.PENDING, claim="")
+
+    second = jobs.claim(first.job.pk, now=NOW)
+    second.report(step="copying", done=6, total=10)
+    second.report(done=8)
+
+    job = Job.objects.get()
+    assert [line[1:] for line in job.log] == [["copying", 6, 10], ["copying", 6, None]]
+    # half of what was left is done, so the rest takes as long as that did, not what the dead took
+    begun = datetime.fromisoformat(job.log[-1][0])
+    assert job_list.seconds_left(job, now=begun + timedelta(seconds=30)) == pytest.approx(30)
