@@ -4,6 +4,7 @@ mallory has access to nothing."""
 from datetime import UTC, datetime
 
 import pytest
+from django.test import TransactionTestCase
 from hypothesis import HealthCheck, settings
 
 from agents.models import Agent
@@ -13,6 +14,7 @@ from memory.models import ActorKind
 from memory.retrieval.lexical import SearchRequest, search
 from memory.services import memories
 from memory.services.writing import Actor
+from tests.emptying import empty_written
 from tests.memory.installation import Installation, fresh_mysql
 
 NOW = datetime(2026, 11, 30, 9, 0, tzinfo=UTC)
@@ -25,6 +27,8 @@ settings.register_profile(
     "hippo", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 settings.load_profile("hippo")
+
+TransactionTestCase._fixture_teardown = empty_written
 
 
 def pytest_collection_modifyitems(items):
