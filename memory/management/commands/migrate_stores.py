@@ -11,6 +11,7 @@ from memory.management.base import HippoCommand
 
 class Command(HippoCommand):
     help = "Migrate the control database and every memory store that is configured or in use."
+    requires_system_checks = "__all__"
 
     def run(self, **options: Any) -> None:
         migrate_store("default")  # first: it knows the other stores
