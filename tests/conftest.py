@@ -4,6 +4,7 @@ mallory has access to nothing."""
 from datetime import UTC, datetime
 
 import pytest
+from django.test import TransactionTestCase
 from hypothesis import HealthCheck, settings
 
 from agents.models import Agent
@@ -13,7 +14,9 @@ from memory.models import ActorKind
 from memory.retrieval.lexical import SearchRequest, search
 from memory.services import memories, recall_counts
 from memory.services.writing import Actor
+from tests.emptying import empty_written
 from tests.memory.installation import Installation, fresh_mysql
+from tests.shifts import Shifts, longest_first
 
 NOW = datetime(2026, 11, 30, 9, 0, tzinfo=UTC)
 MING = Actor(ActorKind.USER, "ming")
@@ -26,12 +29,20 @@ settings.register_profile(
 )
 settings.load_profile("hippo")
 
+TransactionTestCase._fixture_teardown = empty_written
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    return Shifts(config, log) if config.getvalue("dist") == "loadfile" else None
+
 
 def pytest_collection_modifyitems(items):
     """Let tests with an agent use every store, and commit: InnoDB indexes nothing before."""
     for item in items:
         if STORES & set(item.fixturenames):
             item.add_marker(pytest.mark.django_db(transaction=True, databases="__all__"))
+    items.sort(key=longest_first)
 
 
 @pytest.fixture(scope="session")

@@ -104,7 +104,10 @@ def test_hosts_and_debug_are_taken_from_the_environment(tmp_path):
 )
 def test_other_hosts_are_refused(tmp_path, hosts):
     code = (
-        "import django, json; django.setup(); "
+        "import django, json; from django.conf import settings; "
+        "settings.STORAGES['staticfiles']['BACKEND'] = "
+        "'django.contrib.staticfiles.storage.StaticFilesStorage'; "
+        "django.setup(); "
         "from django.test import Client; "
         "statuses = [Client().get('/healthz', headers={'host': host}).status_code "
         "for host in ('localhost', 'hippo.example', 'evil.example')]; "
@@ -113,7 +116,7 @@ def test_other_hosts_are_refused(tmp_path, hosts):
     variables = {
         "DJANGO_SETTINGS_MODULE": "config.settings",
         "LOG_LEVEL": "CRITICAL",
-        # a fresh checkout has collected no static files, which is no matter here
+        # a fresh checkout has collected no static files, which is no matter here; nor above
         "PYTHONWARNINGS": "error,ignore:No directory at:UserWarning",
         **hosts,
     }

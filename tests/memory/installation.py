@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 
 import MySQLdb
 
+from tests.memory.nursery import Forked
+
 ROOT = Path(__file__).resolve().parents[2]
 MYSQL = urlsplit(os.environ["TEST_MYSQL_URL"])
 
@@ -46,7 +48,11 @@ class Process:
     """A running worker that prints one JSON value a line; its errors end the test."""
 
     def __init__(self, command, env):
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
+        """Start it by a command, or fork it at (module, task, arguments)."""
+        self._errors = tempfile.NamedTemporaryFile()  # noqa: SIM115
+        if isinstance(command, tuple):
+            self._popen = Forked(*command, env, self._errors.name)
+            return
         self._popen = subprocess.Popen(
             command,
             cwd=ROOT,
@@ -114,8 +120,10 @@ class Installation:
 
     def start(self, task, **arguments):
         """Start a worker on a task; used as a context manager."""
-        command = [sys.executable, "-m", "tests.memory.worker", task, json.dumps(arguments)]
-        return Process(command, self.env)
+        if "PYTHONPATH" in self.env:  # what it does to imports, a fork would not see
+            command = [sys.executable, "-m", "tests.memory.worker", task, json.dumps(arguments)]
+            return Process(command, self.env)
+        return Process(("tests.memory.worker", task, arguments), self.env)
 
     def run(self, task, **arguments):
         """Run a task to its end and return the last value that it printed."""

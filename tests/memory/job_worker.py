@@ -1,12 +1,11 @@
-"""Jobs in processes of their own: `python -m tests.memory.job_worker TASK JSON`.
+"""Jobs in processes of their own.
 
-It is a Celery application too (`celery -A tests.memory.job_worker`): the product's, whose keys
+This is a Celery application too (`celery -A tests.memory.job_worker`): the product's, whose keys
 in Redis begin with TEST_KEY_PREFIX, since others may use the same server.
 """
 
 import json
 import os
-import sys
 from datetime import timedelta
 
 from tests.memory import worker
@@ -77,11 +76,7 @@ def look_over(agent):
     yield {"worn": worn, "faults": faults}
 
 
-def main():
-    task, arguments = sys.argv[1:]
-    for value in globals()[task](**json.loads(arguments)):
+def work(task, arguments):
+    """Do a task; print what it yields."""
+    for value in globals()[task](**arguments):
         print(json.dumps(value), flush=True)
-
-
-if __name__ == "__main__":
-    main()

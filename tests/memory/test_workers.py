@@ -78,8 +78,7 @@ class Office:
 
     def run(self, task, **arguments):
         """Run a task of job_worker and return what it yields."""
-        command = [sys.executable, "-m", "tests.memory.job_worker", task, json.dumps(arguments)]
-        with Process(command, self._env) as process:
+        with Process(("tests.memory.job_worker", task, arguments), self._env) as process:
             return process.rest()[-1]
 
     def rows(self, *ids):

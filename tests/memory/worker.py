@@ -432,12 +432,13 @@ def confine(agent, paths):
     yield outcome
 
 
-def main():
-    task, arguments = sys.argv[1:]
+def work(task, arguments):
+    """Do a task; print what it yields."""
     faulthandler.dump_traceback_later(240, exit=True)
-    for value in globals()[task](**json.loads(arguments)):
+    for value in globals()[task](**arguments):
         print(json.dumps(value), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    task, arguments = sys.argv[1:]
+    work(task, json.loads(arguments))

@@ -2,9 +2,31 @@
 
 import re
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-AXE = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
+AXE = {
+    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"],
+    # else what was found in order is described too, node by node
+    "resultTypes": ["violations"],
+}
+
+
+def faults_in_both_themes(page, part=None):
+    """Return what axe finds in the page, or in a part, in the light and in the dark theme.
+
+    The page must have been opened with `reduced_motion="reduce"`: else a colour is looked at
+    while it changes.
+    """
+    found = []
+    page.evaluate(Axe().axe_script)
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        expect(page.locator("html")).to_have_attribute("data-bs-theme", theme)
+        look = "([part, options]) => axe.run(part || document, options)"
+        for each in page.evaluate(look, [part, AXE])["violations"]:
+            found.append((theme, each["id"], each["nodes"][0]["html"][:200]))
+    return found
 
 
 def rows(page):

@@ -12,6 +12,7 @@ from memory.services.backups.restoring import require_none_unfinished
 
 class Command(HippoCommand):
     help = "Migrate the control database and every memory store that is configured or in use."
+    requires_system_checks = "__all__"
 
     def run(self, **options: Any) -> None:
         require_none_unfinished()
