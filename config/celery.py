@@ -30,6 +30,6 @@ def log_as_we_do(loglevel: int, **options: Any) -> None:
 @worker_ready.connect
 def show_life(**options: Any) -> None:
     """Let the system page know that a worker lives."""
-    from memory.services import pulses  # Django's models are there by now
+    from memory.services.health import pulses
 
     pulses.keep_noting(pulses.WORKER)

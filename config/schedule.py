@@ -7,7 +7,7 @@ from typing import Any
 
 from celery.beat import PersistentScheduler
 
-from memory.services import pulses
+from memory.services.health import pulses
 
 
 class Scheduler(PersistentScheduler):

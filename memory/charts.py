@@ -9,7 +9,7 @@ from datetime import date, timedelta
 
 from memory import recall_log
 from memory.models import Memory, MemoryType
-from memory.services.figures import Day, saved
+from memory.services.figures.sums import Day, saved
 
 DAYS = 30
 HEIGHT = 48

@@ -10,7 +10,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.utils import timezone
-from django.utils.translation import gettext as _now
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from memory.drafts import (
@@ -107,14 +107,14 @@ class BrowseForm(forms.Form):
         label=_("Importance"),
         required=False,
         # called for each page: a text with a number in it would keep the language of the start
-        choices=lambda: [_ANY, *((f"0.{n}", _now("0.%d or more") % n) for n in (4, 6, 8))],
+        choices=lambda: [_ANY, *((f"0.{n}", gettext("0.%d or more") % n) for n in (4, 6, 8))],
     )
     after = forms.DateField(label=_("Created from"), required=False, validators=_DAYS)
     before = forms.DateField(label=_("Created up to"), required=False, validators=_DAYS)
     unused = forms.ChoiceField(
         label=_("Not recalled"),
         required=False,
-        choices=lambda: [_ANY, *((str(n), _now("for %d days") % n) for n in (30, 90, 365))],
+        choices=lambda: [_ANY, *((str(n), gettext("for %d days") % n) for n in (30, 90, 365))],
     )
     sort = forms.ChoiceField(
         label=_("Order"),
@@ -225,7 +225,7 @@ def checked_content(text: str) -> str:
     if (size := len(text.encode())) > MAX_CONTENT_BYTES:
         limit = MAX_CONTENT_BYTES // 1024
         raise ValidationError(
-            _now("At most %(limit)d KiB; this has %(size)d.")
+            gettext("At most %(limit)d KiB; this has %(size)d.")
             % {"limit": limit, "size": size // 1024 + 1}
         )
     return text
@@ -237,7 +237,7 @@ def checked_tags(text: str) -> list[str]:
     tags = [tag for tag in dict.fromkeys(tags) if tag]
     if len(tags) > MAX_TAGS or any(len(tag) > MAX_TAG_CHARS for tag in tags):
         raise ValidationError(
-            _now("At most %(tags)d tags of %(chars)d characters.")
+            gettext("At most %(tags)d tags of %(chars)d characters.")
             % {"tags": MAX_TAGS, "chars": MAX_TAG_CHARS}
         )
     return tags

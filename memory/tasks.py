@@ -5,7 +5,9 @@ from __future__ import annotations
 from celery import shared_task
 from django.utils import timezone
 
-from memory.services import job_kinds, jobs, moving, pulses
+from memory.services import job_kinds, jobs
+from memory.services.health import pulses
+from memory.services.moves import moving
 
 
 @shared_task

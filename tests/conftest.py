@@ -12,7 +12,8 @@ from memory import databases
 from memory.drafts import parse_draft
 from memory.models import ActorKind
 from memory.retrieval.lexical import SearchRequest, search
-from memory.services import memories, recall_counts
+from memory.services import memories
+from memory.services.figures import recall_counts
 from memory.services.writing import Actor
 from tests.emptying import empty_written
 from tests.memory.installation import Installation, fresh_mysql

@@ -19,7 +19,8 @@ _LEAVE = """
 from django.contrib.auth import get_user_model
 from django.utils import timezone
 from memory.models import Job
-from memory.services import importing, job_kinds, uploads
+from memory.services import job_kinds
+from memory.services.transfers import importing, uploads
 account = get_user_model().objects.create_user("ming")
 for name, backend in (("ada", "sqlite"), ("grace", "mysql")):
     agent = Agent.objects.create_agent(name, backend=backend)

@@ -16,7 +16,7 @@ from memory import serializers
 from memory.databases import mysql_obstacle
 from memory.serializers import config_json
 from memory.services import configuring
-from memory.services.moving import change_store
+from memory.services.moves.moving import change_store
 
 _TAGS = ("operators",)
 

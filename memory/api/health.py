@@ -8,7 +8,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from memory.serializers import HealthAnswer
-from memory.services.health import check_health
+from memory.services.health.readiness import check_health
 
 
 class HealthView(APIView):

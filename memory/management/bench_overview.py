@@ -18,7 +18,7 @@ from memory.databases import store_alias
 from memory.management import bench, bench_pages, bench_server
 from memory.management.bench_pages import Visitor
 from memory.models import FIGURES, SAVED, TOOK, AgentDay, MemoryType, Scope, ScopeDay
-from memory.services import counting
+from memory.services.figures import counting
 
 OPERATOR, PERSON = "operator", "person"
 DAYS = 90

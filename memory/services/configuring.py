@@ -12,7 +12,8 @@ from agents import audit
 from agents.models import Agent, AuditAction, Backend, MemoryConfig
 from memory.databases import Place, store_alias
 from memory.errors import BackendUnavailable
-from memory.services import maintenance, trials
+from memory.services import maintenance
+from memory.services.moves import trials
 
 _SHOWN_CHARS = 80
 OF_AGENT = ("display_name", "system_prompt", "language")

@@ -17,9 +17,9 @@ from django.db import transaction
 
 from agents.models import Agent, Backend, Identity
 from memory.models import Memory, Status
-from memory.services import recall_counts
 from memory.services.context import prefetch
-from memory.services.transfer import import_lines
+from memory.services.figures import recall_counts
+from memory.services.transfers.transfer import import_lines
 
 DEMO_FILE = Path(__file__).resolve().parent.parent / "demo" / "demo.json"
 _REHEARSED_DAYS = 14

@@ -17,7 +17,8 @@ from memory.models import (
     Store,
     StoreState,
 )
-from memory.services import job_files, writing
+from memory.services import writing
+from memory.services.transfers import job_files
 
 _CHUNK = 500
 

@@ -22,7 +22,7 @@ from memory.drafts import parse_time
 from memory.filters import MemoryFilter
 from memory.models import Memory
 from memory.retrieval.lexical import SearchRequest, search
-from memory.services.transfer import import_lines
+from memory.services.transfers.transfer import import_lines
 
 _AGENT_PREFIX = "evaluate."
 APART = "adversarial"

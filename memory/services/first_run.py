@@ -11,7 +11,7 @@ from agents import keys
 from agents.keys import NewKey
 from agents.models import Agent, ApiKey, Backend
 from memory.databases import Place
-from memory.services.trials import SQLITE_FILE, Trial, try_place
+from memory.services.moves.trials import SQLITE_FILE, Trial, try_place
 
 _KEY_NAME = "first key"
 

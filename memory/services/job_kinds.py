@@ -13,8 +13,10 @@ from agents import logs
 from agents.models import Agent
 from memory.errors import HippoError
 from memory.models import Job
-from memory.services import bulk, exporting, importing, jobs, moving, receipts, upkeep
+from memory.services import bulk, jobs, receipts, upkeep
 from memory.services.jobs import JobCancelled, JobLost, Run
+from memory.services.moves import moving
+from memory.services.transfers import exporting, importing
 
 logger = logging.getLogger(__name__)
 

@@ -25,7 +25,8 @@ from memory.ids import MAX_ID, next_ids
 from memory.indexing import Analysis, analyze
 from memory.models import Memory, MemoryRevision, Scope, Status, StoreState
 from memory.querysets import MemoryQuerySet
-from memory.services import counting, writing
+from memory.services import writing
+from memory.services.figures import counting
 from memory.services.writing import Actor, locked_scope, retried
 
 MAX_PAGE = 200

@@ -10,7 +10,8 @@ from agents.models import Agent, Pause
 from memory.errors import MemoryOff, MemoryPaused
 from memory.models import Memory
 from memory.retrieval.lexical import Hit, SearchRequest, search
-from memory.services import memories, recall_counts
+from memory.services import memories
+from memory.services.figures import recall_counts
 
 MODES = ("auto", "lexical", "vector", "hybrid")
 MAX_REMINDERS = 5

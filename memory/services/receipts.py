@@ -27,9 +27,11 @@ from memory.models import (
     Scope,
     ScopeDay,
 )
-from memory.services import bulk, counting, erasure, job_files, jobs, maintenance
+from memory.services import bulk, erasure, jobs, maintenance
+from memory.services.figures import counting
 from memory.services.jobs import Run
 from memory.services.library import Shelf
+from memory.services.transfers import job_files
 
 UNREACHED = ("backups", "mysql_binary_logs")
 """What erasing cannot reach; the receipt names it."""

@@ -16,8 +16,10 @@ from memory.databases import known_aliases, migrate_store, store_alias
 from memory.errors import HippoError
 from memory.models import IdempotencyRecord, Memory, MemoryRevision, Scope, Status, StoreState
 from memory.querysets import MemoryQuerySet
-from memory.services import day_upkeep, job_files, jobs, maintenance, writing
+from memory.services import jobs, maintenance, writing
+from memory.services.figures import pruning
 from memory.services.jobs import Run
+from memory.services.transfers import job_files
 from memory.services.writing import SYSTEM, locked_scope
 
 IDEMPOTENCY_HOURS = 24
@@ -64,7 +66,7 @@ def purge_trash(run: Run, *, now: datetime) -> dict[str, Any]:
         )
         for _ in _in_chunks(agent, requests, _forget_requests, repeated_before):
             yield 0  # a sign of life
-        for _ in day_upkeep.condense(agent, now=now):
+        for _ in pruning.condense(agent, now=now):
             yield 0
 
     _for_each_agent(run, purge)

@@ -35,7 +35,7 @@ from memory.models import (
     Store,
     StoreState,
 )
-from memory.services import counting
+from memory.services.figures import counting
 
 logger = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from django import template
 from django.utils.formats import number_format
 
 from memory import latency
-from memory.services import figures
-from memory.services.figures import Day
+from memory.services.figures import sums
+from memory.services.figures.sums import Day
 
 register = template.Library()
 
@@ -34,10 +34,10 @@ def in_ms(milliseconds: float | None) -> str:
 @register.filter
 def answered_of(day: Day) -> float | None:
     """Return the share of a day's recalls that found something."""
-    return figures.share_answered(day)
+    return sums.share_answered(day)
 
 
 @register.filter
 def saved_of(day: Day) -> int:
     """Return how many memories were saved on a day."""
-    return figures.saved(day)
+    return sums.saved(day)

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy, ngettext, ngettext_lazy
 
 from memory.models import Job, JobState
 from memory.services import job_list
-from memory.services.intake import Outcome
+from memory.services.transfers.intake import Outcome
 
 register = template.Library()
 KIND_LABELS = {

@@ -12,9 +12,9 @@ from django.conf import settings
 from agents.models import Agent
 from memory.charts import Spark, chart, spark
 from memory.models import MemoryType
-from memory.services import figures
-from memory.services.counting import day_of
-from memory.services.figures import RECENT_DAYS, Day, Figures
+from memory.services.figures import sums
+from memory.services.figures.counting import day_of
+from memory.services.figures.sums import RECENT_DAYS, Day, Figures
 
 RANGES = (7, 30, 90)
 """How many days can be looked at."""
@@ -52,8 +52,8 @@ def figures_context(found: Figures, span: Span) -> dict[str, Any]:
     days = [(each, day) for each, day in found.all_days() if each >= span.first]
     since = max(found.counted_since(), span.first)
     counted = [(each, day) for each, day in days if each >= since]
-    whole = figures.total(day for _, day in counted)
-    growth = figures.growth(figures.total(day for _, day in found.all_days()[-_WEEK:]))
+    whole = sums.total(day for _, day in counted)
+    growth = sums.growth(sums.total(day for _, day in found.all_days()[-_WEEK:]))
     week = [day for each, day in found.all_days()[-_WEEK - 1 : -1] if each >= since]
 
     def line(value: Callable[[Day], float | None]) -> Spark | None:
@@ -74,14 +74,14 @@ def figures_context(found: Figures, span: Span) -> dict[str, Any]:
         "shrinkage": -growth,
         "memories_spark": spark(_totals(found, [day for _, day in counted])),
         "recalls_today": found.days[span.today]["recalls"],
-        "recalls_a_day": figures.total(week)["recalls"] / len(week) if week else None,
+        "recalls_a_day": sums.total(week)["recalls"] / len(week) if week else None,
         "recalls_spark": line(lambda day: day["recalls"]),
-        "answered": figures.share_answered(whole),
-        "answered_spark": line(figures.share_answered),
-        "prefetches": figures.prefetches(whole),
-        "p50": figures.prefetch_ms(whole, 0.5),
-        "p95": figures.prefetch_ms(whole, 0.95),
-        "p95_spark": line(lambda day: figures.prefetch_ms(day, 0.95)),
+        "answered": sums.share_answered(whole),
+        "answered_spark": line(sums.share_answered),
+        "prefetches": sums.prefetches(whole),
+        "p50": sums.prefetch_ms(whole, 0.5),
+        "p95": sums.prefetch_ms(whole, 0.95),
+        "p95_spark": line(lambda day: sums.prefetch_ms(day, 0.95)),
     }
 
 
@@ -90,5 +90,5 @@ def _totals(found: Figures, days: list[Day]) -> list[float | None]:
     left, totals = sum(found.memories.values()), []
     for day in reversed(days):
         totals.append(max(left, 0))
-        left -= figures.growth(day)
+        left -= sums.growth(day)
     return list(reversed(totals))

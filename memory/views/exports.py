@@ -19,8 +19,8 @@ from agents.preferences import PageRequest
 from agents.roles import VIEW_CONTENT
 from memory.analyzer import fold
 from memory.forms import BrowseForm
-from memory.services import exporting
-from memory.services.exporting import Choice
+from memory.services.transfers import exporting
+from memory.services.transfers.exporting import Choice
 from memory.views.places import PlaceForm
 
 _REASON_CHARS = 10

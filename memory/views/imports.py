@@ -21,10 +21,11 @@ from agents.preferences import PageRequest
 from memory.errors import HippoError
 from memory.forms import TYPE_LABELS
 from memory.models import Job, JobState
-from memory.services import importing, job_kinds, uploads
-from memory.services.importing import Wish
-from memory.services.intake import Outcome
-from memory.services.uploads import BadUpload
+from memory.services import job_kinds
+from memory.services.transfers import importing, uploads
+from memory.services.transfers.importing import Wish
+from memory.services.transfers.intake import Outcome
+from memory.services.transfers.uploads import BadUpload
 from memory.templatetags.job_tags import OUTCOME_LABELS
 from memory.views.jobs import for_job
 from memory.views.places import Place, PlaceForm

@@ -22,8 +22,9 @@ from agents.models import Agent, AuditAction
 from agents.preferences import PageRequest
 from memory.errors import JobNotEnded, UnknownJob
 from memory.models import Job, JobState
-from memory.services import exporting, importing, job_files, job_list, jobs
-from memory.services.exporting import FORMATS
+from memory.services import job_list, jobs
+from memory.services.transfers import exporting, importing, job_files
+from memory.services.transfers.exporting import FORMATS
 from memory.templatetags.job_tags import KIND_LABELS
 
 PAGE = 30

@@ -21,14 +21,14 @@ from agents import keys
 from agents.models import ApiKey
 from agents.preferences import PageRequest
 from agents.roles import View, for_operators
-from memory.views.answers import toasted
-from memory.views.connect import (
+from memory.views.agents.connect import (
     answer_issued,
     call_context,
     issue,
     issued_context,
     render_connect,
 )
+from memory.views.answers import toasted
 from memory.views.key_list import (
     OVERLAPS,
     AnyAgentKeyForm,

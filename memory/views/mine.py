@@ -18,8 +18,9 @@ from django.views.decorators.http import require_GET, require_POST
 from agents import audit
 from agents.models import Agent, AuditAction, Identity, Pause
 from agents.preferences import PageRequest
-from memory.services import jobs, library, receipts, takeout
+from memory.services import jobs, library, receipts
 from memory.services.library import Shelf
+from memory.services.transfers import takeout
 
 _SPOOLED_BYTES = 8 * 1024 * 1024
 

@@ -16,7 +16,8 @@ from django.views.decorators.http import require_GET
 from agents.models import Agent, Identity
 from agents.preferences import PageRequest
 from memory.models import Job, JobState
-from memory.services import attention, figures, job_kinds, roster
+from memory.services import job_kinds
+from memory.services.figures import attention, roster, sums
 from memory.views.dash import RANGES, Span, figures_context
 
 BUSIEST = 10
@@ -63,7 +64,7 @@ def _of_server(request: PageRequest, asked: Asked, now: datetime) -> dict[str, A
     shown = [entry for entry in entries if chosen in {None, entry.agent}]
     span = Span.until(now, asked.days)
     own = [entry.agent for entry in shown]
-    found = figures.of_server(own, first=span.earliest, today=span.today)
+    found = sums.of_server(own, first=span.earliest, today=span.today)
     return {
         "agents": agents,
         "chosen": chosen,
@@ -78,7 +79,7 @@ def _of_server(request: PageRequest, asked: Asked, now: datetime) -> dict[str, A
 
 def _mine(request: PageRequest, asked: Asked, now: datetime) -> dict[str, Any]:
     span = Span.until(now, asked.days)
-    found, agents = figures.of_account(
+    found, agents = sums.of_account(
         request.user, first=span.earliest, today=span.today, agent=asked.agent
     )
     chosen = _chosen(agents, asked.agent)
@@ -103,20 +104,20 @@ def _chosen(agents: list[Agent], name: str) -> Agent | None:
     return found
 
 
-def _rows(agents: list[Agent], found: figures.Figures, span: Span) -> list[dict[str, Any]]:
+def _rows(agents: list[Agent], found: sums.Figures, span: Span) -> list[dict[str, Any]]:
     """Return what is said of the agents with the most recalls."""
     recalls = {agent.pk: found.recent_of(agent.pk)["recalls"] for agent in agents}
     busiest = sorted(agents, key=lambda agent: (-recalls[agent.pk], agent.name))
     return [_row(agent, found, span) for agent in busiest[:BUSIEST]]
 
 
-def _row(agent: Agent, found: figures.Figures, span: Span) -> dict[str, Any]:
+def _row(agent: Agent, found: sums.Figures, span: Span) -> dict[str, Any]:
     recent = found.recent_of(agent.pk)
     return {
         "agent": agent,
         "memories": found.memories[agent.pk],
         "recalls": recent["recalls"],
-        "answered": figures.share_answered(recent),
+        "answered": sums.share_answered(recent),
         "spark": span.recent_spark(found, agent),
     }
 

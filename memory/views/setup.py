@@ -29,7 +29,7 @@ from agents.models import Agent, ApiKey, Backend
 from agents.preferences import PageRequest, remember_in_cookies
 from memory.errors import BackendUnavailable
 from memory.services import configuring, first_run
-from memory.views.snippets import Caller, curl_save
+from memory.views.agents.snippets import Caller, curl_save
 
 View = Callable[[PageRequest], HttpResponse]
 

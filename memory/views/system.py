@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET
 
 from agents.preferences import PageRequest
 from agents.roles import for_operators
-from memory.services import background, machine, metrics, system
+from memory.services.health import background, machine, metrics, survey
 
 
 @for_operators
@@ -22,9 +22,9 @@ from memory.services import background, machine, metrics, system
 def page(request: PageRequest) -> HttpResponse:
     """Show how every part is, with reason and mend; asked for again every ten seconds."""
     context = {
-        "report": system.look(now=timezone.now()),
+        "report": survey.look(now=timezone.now()),
         "broker": {"kind": background.broker_kind(), "address": background.broker_address()},
-        "cache_address": system.cache_address(),
+        "cache_address": survey.cache_address(),
         "versions": machine.versions(),
     }
     template = "memory/_system.html" if request.htmx else "memory/system.html"
@@ -45,7 +45,7 @@ def figures(request: HttpRequest) -> HttpResponse:
         words = "Send METRICS_TOKEN: Authorization: Bearer …\n"
         headers = {"WWW-Authenticate": "Bearer", "Content-Type": "text/plain; charset=utf-8"}
         return HttpResponse(words, status=401, headers=headers)
-    report = system.look(now=timezone.now(), has_counts=True)
+    report = survey.look(now=timezone.now(), has_counts=True)
     return HttpResponse(metrics.render(report), content_type=metrics.CONTENT_TYPE)
 
 

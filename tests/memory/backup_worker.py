@@ -27,8 +27,9 @@ from agents.models import Agent
 from memory import databases
 from memory.errors import HippoError, StoreNotOpen
 from memory.models import Job, Store
-from memory.services import agreement, jobs, maintenance, memories
+from memory.services import jobs, maintenance, memories
 from memory.services.backups import manifest, restoring, taking
+from memory.services.moves import agreement
 
 USER = "ming"
 ODD = "O'Neil \\ \"说\"\n第二行\r\t%s 😀 \x1a \u2028 ', (1); -- 支付"

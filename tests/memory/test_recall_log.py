@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from memory import recall_log
 from memory.models import Memory
 from memory.services import memories
-from memory.services.transfer import export_lines, import_lines
+from memory.services.transfers.transfer import export_lines, import_lines
 from tests.conftest import NOW, make_agent
 
 

@@ -31,7 +31,8 @@ from memory.drafts import parse_draft  # noqa: E402
 from memory.errors import HippoError, StoreNotOpen  # noqa: E402
 from memory.models import ActorKind, Job, Memory, MemoryTerms, Scope, Store  # noqa: E402
 from memory.retrieval.lexical import SearchRequest, search  # noqa: E402
-from memory.services import job_kinds, jobs, maintenance, memories, moving  # noqa: E402
+from memory.services import job_kinds, jobs, maintenance, memories  # noqa: E402
+from memory.services.moves import moving  # noqa: E402
 from memory.services.writing import Actor  # noqa: E402
 from tests.memory import traffic  # noqa: E402
 

@@ -14,7 +14,7 @@ from agents.models import AuditAction
 from memory.management.base import HippoCommand, find_agent, progress
 from memory.models import Scope
 from memory.services.maintenance import count_memories
-from memory.services.transfer import export_lines
+from memory.services.transfers.transfer import export_lines
 
 
 class Command(HippoCommand):

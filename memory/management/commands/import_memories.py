@@ -12,7 +12,7 @@ from django.utils import timezone
 from agents import audit
 from agents.models import AuditAction
 from memory.management.base import HippoCommand, find_agent, progress
-from memory.services.transfer import ImportReport, import_lines
+from memory.services.transfers.transfer import ImportReport, import_lines
 
 _SHOWN = 20
 _SHOWN_ERRORS = 1_000

@@ -15,7 +15,8 @@ from memory.databases import Place
 from memory.errors import HippoError
 from memory.management.base import HippoCommand, find_agent, progress
 from memory.models import Job, JobState
-from memory.services import job_kinds, jobs, moving
+from memory.services import job_kinds, jobs
+from memory.services.moves import moving
 
 _LOOK_SECONDS = 0.3
 _KINDS = {"moved": "old copy", "left": "left behind", "frozen": "unfinished copy"}

@@ -6,7 +6,7 @@ import pytest
 from django.db import DatabaseError
 
 from memory.errors import BackendUnavailable
-from memory.services import health
+from memory.services.health import readiness
 
 PARTS = {"default", "sqlite:memory.db", "mysql", "cache"}
 
@@ -48,7 +48,7 @@ def test_without_the_control_database_nothing_can_be_served(local, client, monke
     def fail(*args, **kwargs):
         raise DatabaseError("password=hunter2")
 
-    monkeypatch.setattr("memory.services.health.Agent.objects.exists", fail)
+    monkeypatch.setattr("memory.services.health.readiness.Agent.objects.exists", fail)
 
     response = client.get("/readyz")
 
@@ -69,7 +69,7 @@ def test_agents_whose_mysql_is_not_configured_make_health_reduced(grace, client,
     def missing():
         raise BackendUnavailable("MySQL is not configured.")
 
-    monkeypatch.setattr(health, "mysql_alias", missing)
+    monkeypatch.setattr(readiness, "mysql_alias", missing)
 
     body = client.get("/readyz").json()
 

@@ -20,7 +20,7 @@ from memory.management.commands import export_memories
 from memory.models import Memory, MemoryTerms, Scope, Store
 from memory.services import memories
 from memory.services.context import prefetch
-from memory.services.transfer import export_lines
+from memory.services.transfers.transfer import export_lines
 from tests.conftest import NOW, make_agent
 from tests.memory.installation import ROOT, Installation, mysql_cursor
 from tests.memory.rows import row_counts

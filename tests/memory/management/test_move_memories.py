@@ -8,7 +8,8 @@ from agents.models import Agent
 from memory import databases
 from memory.databases import store_alias
 from memory.models import Job
-from memory.services import agreement, job_kinds, jobs, memories, moving
+from memory.services import job_kinds, jobs, memories
+from memory.services.moves import agreement, moving
 from tests.conftest import NOW
 from tests.memory.installation import crew
 

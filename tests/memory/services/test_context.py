@@ -16,7 +16,7 @@ from memory.databases import store_alias
 from memory.models import Memory, MemoryType
 from memory.services import memories
 from memory.services.context import Prefetch, estimate_tokens, format_block, prefetch
-from memory.services.transfer import export_lines
+from memory.services.transfers.transfer import export_lines
 from tests.conftest import NOW
 
 ENGLISH = (

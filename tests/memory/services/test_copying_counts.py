@@ -9,7 +9,9 @@ from agents.models import Agent
 from memory.databases import store_alias
 from memory.models import FIGURES, AgentDay, ScopeDay
 from memory.retrieval.lexical import SearchRequest
-from memory.services import job_kinds, memories, moving, placing, recall_counts
+from memory.services import job_kinds, memories
+from memory.services.figures import recall_counts
+from memory.services.moves import moving, placing
 from memory.services.recall import recall
 from tests.conftest import MING, NOW
 

@@ -12,23 +12,14 @@ from memory.drafts import parse_draft
 from memory.errors import UnknownMemory
 from memory.models import FIGURES, AgentDay, Scope, ScopeDay, Store
 from memory.retrieval.lexical import SearchRequest
-from memory.services import (
-    bulk,
-    counting,
-    day_upkeep,
-    erasure,
-    figures,
-    jobs,
-    memories,
-    recall_counts,
-    receipts,
-    transfer,
-)
+from memory.services import bulk, erasure, jobs, memories, receipts
 from memory.services.bulk import Bulk
 from memory.services.context import prefetch
+from memory.services.figures import counting, pruning, recall_counts, sums
 from memory.services.library import Shelf
 from memory.services.naming import save_named
 from memory.services.recall import recall
+from memory.services.transfers import transfer
 from tests.conftest import MING, NOW
 from tests.memory.threads import at_once
 
@@ -37,15 +28,15 @@ TODAY = NOW.date()
 
 def of_agent(agent):
     """The agent's figures by day; those that are 0 are left out."""
-    return sums(AgentDay.objects.using(store_alias(agent)).filter(agent_id=agent.pk))
+    return added(AgentDay.objects.using(store_alias(agent)).filter(agent_id=agent.pk))
 
 
 def of_user(agent, user_id="ming"):
     rows = ScopeDay.objects.using(store_alias(agent))
-    return sums(rows.filter(scope__agent_id=agent.pk, scope__user_id=user_id))
+    return added(rows.filter(scope__agent_id=agent.pk, scope__user_id=user_id))
 
 
-def sums(rows):
+def added(rows):
     days = {}
     for row in rows:
         counted = Counter({name: getattr(row, name) for name in FIGURES})
@@ -90,7 +81,7 @@ def test_changes_deletions_and_restorings_are_told_apart(agent, remember):
     counted = both(agent)[TODAY]
 
     assert counted == {"saved_user": 2, "changed": 2, "deleted": 2, "restored": 1}
-    assert figures.growth(Counter(counted)) == Scope.objects.for_agent(agent).get().memory_count
+    assert sums.growth(Counter(counted)) == Scope.objects.for_agent(agent).get().memory_count
 
 
 def test_erasing_counts_what_was_not_in_the_trash_yet(agent, remember, monkeypatch):
@@ -294,17 +285,17 @@ def test_an_erased_scope_takes_its_days_along(agent, remember):
 
 def test_past_days_become_one_row_and_old_ones_one_sum(agent, remember):
     alias = store_alias(agent)
-    today = NOW + timedelta(days=day_upkeep.DAYS + 5)
+    today = NOW + timedelta(days=pruning.DAYS + 5)
     lately = today - timedelta(days=3)
     for number in range(12):
         for moment in (NOW, NOW + timedelta(days=1), lately, today):
             remember(agent, f"u{number}", "Ming likes tea", now=moment)
 
     for _ in range(2):
-        list(day_upkeep.condense(agent, now=today))
+        list(pruning.condense(agent, now=today))
 
     assert of_agent(agent) == {
-        day_upkeep.BEFORE: {"saved_user": 24},
+        pruning.BEFORE: {"saved_user": 24},
         lately.date(): {"saved_user": 12},
         today.date(): {"saved_user": 12},
     }
@@ -312,6 +303,6 @@ def test_past_days_become_one_row_and_old_ones_one_sum(agent, remember):
     assert rows.filter(day__lt=today.date()).count() == 2
     of_one = {lately.date(): {"saved_user": 1}, today.date(): {"saved_user": 1}}
     assert of_user(agent, "u1") == of_one
-    assert figures.counts_by_agent([agent])[agent.pk]["saved_user"] == 48
-    since_today = figures.counts_by_agent([agent], first=today.date())
+    assert sums.counts_by_agent([agent])[agent.pk]["saved_user"] == 48
+    since_today = sums.counts_by_agent([agent], first=today.date())
     assert since_today[agent.pk]["saved_user"] == 12

@@ -15,23 +15,12 @@ from hypothesis import strategies as st
 from agents.models import Identity
 from memory.drafts import DRAFT_FIELDS
 from memory.models import Job, Memory
-from memory.services import (
-    erasure,
-    exporting,
-    importing,
-    job_files,
-    job_kinds,
-    jobs,
-    library,
-    memories,
-    receipts,
-    takeout,
-    uploads,
-)
-from memory.services.cells import guarded, unguarded
-from memory.services.exporting import Choice
-from memory.services.importing import Wish
-from memory.services.uploads import BadUpload
+from memory.services import erasure, job_kinds, jobs, library, memories, receipts
+from memory.services.transfers import exporting, importing, job_files, takeout, uploads
+from memory.services.transfers.cells import guarded, unguarded
+from memory.services.transfers.exporting import Choice
+from memory.services.transfers.importing import Wish
+from memory.services.transfers.uploads import BadUpload
 from tests.conftest import MING, NOW, make_agent
 from tests.memory.rows import assert_consistent
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from agents.auth import issue_key
 from memory.models import Job
-from memory.services import metrics, pulses, system
+from memory.services.health import metrics, pulses, survey
 from tests.memory.installation import Installation
 from tests.memory.servers import free_port
 
@@ -144,7 +144,7 @@ def test_they_cost_as_many_queries_with_many_memories_as_with_few(
     ada, remember, django_assert_num_queries
 ):
     def cost():
-        report = system.look(now=timezone.now(), has_counts=True)
+        report = survey.look(now=timezone.now(), has_counts=True)
         with django_assert_num_queries(2):
             metrics.render(report)
 

@@ -29,17 +29,8 @@ from memory.models import (
     Scope,
     Store,
 )
-from memory.services import (
-    agreement,
-    copying,
-    job_kinds,
-    jobs,
-    maintenance,
-    memories,
-    moving,
-    placing,
-    writing,
-)
+from memory.services import job_kinds, jobs, maintenance, memories, writing
+from memory.services.moves import agreement, copying, moving, placing
 from tests.conftest import MING, NOW, make_agent
 from tests.memory.rows import assert_consistent, row_counts, rows_of
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from memory.services import probing
+from memory.services.health import probing
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from django.db import DatabaseError
 
 from memory.models import Pulse
-from memory.services import pulses
+from memory.services.health import pulses
 from memory.tasks import reap_jobs
 from tests.memory.installation import Installation
 from tests.memory.servers import Server, running, worker

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memory.drafts import DRAFT_FIELDS, parse_draft
 from memory.models import ActorKind, Memory, MemoryRevision
 from memory.services import maintenance, memories
-from memory.services.transfer import ImportReport, export_lines, import_lines
+from memory.services.transfers.transfer import ImportReport, export_lines, import_lines
 from memory.services.writing import Actor
 from tests.conftest import MING, NOW, make_agent
 from tests.memory.rows import assert_consistent, row_counts

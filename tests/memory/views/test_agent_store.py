@@ -10,9 +10,10 @@ from memory import databases
 from memory.databases import Place
 from memory.errors import HippoError
 from memory.models import Job, JobState, Memory
-from memory.services import job_kinds, jobs, memories, moving
-from memory.services.trials import try_place
-from memory.views.store_section import seconds_left
+from memory.services import job_kinds, jobs, memories
+from memory.services.moves import moving
+from memory.services.moves.trials import try_place
+from memory.views.agents.store_section import seconds_left
 from tests.conftest import MING, NOW
 from tests.memory.views.operators import htmx, make_operator
 

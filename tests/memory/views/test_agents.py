@@ -12,9 +12,10 @@ from agents.auth import issue_key
 from agents.models import ApiKey, AuditAction, MemoryConfig
 from memory.models import FormerStore, Job
 from memory.retrieval.lexical import SearchRequest
-from memory.services import placing, recall_counts
+from memory.services.figures import recall_counts
+from memory.services.moves import placing
 from memory.services.recall import recall
-from memory.views import agents as views
+from memory.views.agents import roster as views
 from tests.conftest import make_agent
 
 pytestmark = pytest.mark.django_db(transaction=True, databases="__all__")
@@ -149,8 +150,8 @@ def test_activity_lists_records_and_jobs_of_this_agent_newest_first(agent, web, 
     first = text_of(web.get(f"/agents/{agent.name}/activity/"))
     second = text_of(web.get(f"/agents/{agent.name}/activity/?page=2"))
 
-    assert re.findall(r"→ (\d)|(Index made anew)", first) == [
-        ("0", ""), ("1", ""), ("", "Index made anew"),
+    assert re.findall(r"→ (\d)|(New index)", first) == [
+        ("0", ""), ("1", ""), ("", "New index"),
     ]  # fmt: skip
     assert re.findall(r"→ (\d)", second) == ["2", "3"]
     assert row.prefix in first

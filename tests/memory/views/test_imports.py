@@ -11,7 +11,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from agents.models import AuditEntry, Identity
 from memory.models import Job
-from memory.services import job_files, job_kinds, memories
+from memory.services import job_kinds, memories
+from memory.services.transfers import job_files
 from tests.conftest import NOW
 
 TEA = {"type": "user", "content": "Ming drinks green tea"}

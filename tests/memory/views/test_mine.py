@@ -19,7 +19,7 @@ from memory.models import IdempotencyRecord, Job, Memory, MemoryRevision, Memory
 from memory.services import bulk, job_kinds, library, memories
 from memory.services.context import prefetch
 from memory.services.recall import require_on
-from memory.services.transfer import import_lines
+from memory.services.transfers.transfer import import_lines
 from tests.conftest import MING, NOW, make_agent
 
 

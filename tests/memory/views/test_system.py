@@ -18,9 +18,10 @@ from agents.models import MemoryConfig
 from memory import fts
 from memory.databases import store_alias
 from memory.models import Job, JobState, MemoryTerms, Pulse
-from memory.services import background, machine, memories, pulses, system
-from memory.services.background import Background
-from memory.services.findings import WELL, State
+from memory.services import memories
+from memory.services.health import background, machine, pulses, survey
+from memory.services.health.background import Background
+from memory.services.health.findings import WELL, State
 from tests.conftest import MING, NOW
 from tests.memory.servers import free_port
 
@@ -181,7 +182,7 @@ def test_mysql_that_agents_need_and_nobody_configured_is_told(grace, olga, monke
 
 def test_without_the_list_of_stores_the_control_database_is_told_as_silent(ada, olga, monkeypatch):
     asked = threading.Event()
-    monkeypatch.setattr(system, "_count_agents", lambda: asked.wait(1.5) and None)
+    monkeypatch.setattr(survey, "_count_agents", lambda: asked.wait(1.5) and None)
 
     report = report_of(olga)
 

@@ -1,0 +1,1 @@
+"""What was done, counted by day, and what it comes to."""

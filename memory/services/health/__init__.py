@@ -1,0 +1,1 @@
+"""How Hippo is, part by part, for load balancers, people and Prometheus."""
