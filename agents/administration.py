@@ -30,6 +30,7 @@ from agents.authority import (
     may_promote,
     owners_of,
     role_of,
+    was_anothers,
     why_not_link,
 )
 from agents.models import Agent, AuditAction, Identity, Profile
@@ -48,7 +49,7 @@ def create_account(
 ) -> tuple[User, bool]:
     """Create a plain user; return it, and whether agents know it by its user name.
 
-    Not where that is another account's user_id already: the newcomer would read its memories.
+    Not where that is another account's user_id, or was: the newcomer would read its memories.
     Raises IntegrityError for a name that was taken meanwhile.
     """
     with transaction.atomic(using=DEFAULT_DB_ALIAS):
@@ -56,7 +57,9 @@ def create_account(
         Profile.objects.create(account=account, language=language)
         detail = audit.PASSWORD_GIVEN
         audit.note(actor, AuditAction.ACCOUNT_CREATED, subject=account, detail=detail, now=now)
-        is_free = not owners_of(account.username, None).exists()
+        is_free = not (
+            owners_of(account.username, None).exists() or was_anothers(account.username, account)
+        )
         if is_free:
             _link(actor, account, account.username, None, now=now)
     return account, is_free

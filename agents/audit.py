@@ -23,10 +23,10 @@ PASSWORD_GIVEN, PASSWORD_RESET, PASSWORD_CHANGED = (
 )  # fmt: skip
 """Details of an account's entries: who knows its password is read from the last of them."""
 READS = (AuditAction.CONTENT_READ, AuditAction.CONTENT_TRIED, AuditAction.EXPORTED)
-KEYS = (AuditAction.KEY_CREATED, AuditAction.KEY_ROTATED, AuditAction.KEY_REVOKED)
 DEEDS = (
     AuditAction.ACCOUNT_CREATED, AuditAction.ACCOUNT_CHANGED, AuditAction.IDENTITY_LINKED,
-    AuditAction.IDENTITY_UNLINKED, AuditAction.IMPORTED, AuditAction.USER_ERASED, *KEYS,
+    AuditAction.IDENTITY_UNLINKED, AuditAction.IMPORTED, AuditAction.USER_ERASED,
+    AuditAction.KEY_CREATED, AuditAction.KEY_ROTATED, AuditAction.KEY_REVOKED,
 )  # fmt: skip
 """What somebody sees of others: who saw the memories, and what was done to them or the account."""
 
@@ -179,7 +179,7 @@ def deeds_about(
     That another account was given an identity of the same user_id is among it, and that keys
     were made which reach all that `agents` remember of anybody.
     """
-    whole = Q(action__in=KEYS, user_id="", agent__in=agents)
+    whole = Q(action=AuditAction.KEY_CREATED, user_id="", agent__in=agents)
     return list(AuditEntry.objects.filter(_about(account) | whole, action__in=DEEDS)[:limit])
 
 

@@ -13,7 +13,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from agents.models import Agent, Identity
+from agents.models import Agent, AuditAction, AuditEntry, Identity
 
 
 class Refused(PermissionDenied):
@@ -72,6 +72,15 @@ def owners_of(user_id: str, agent: Agent | None) -> models.QuerySet[Identity]:
     return same if agent is None else same.filter(Q(agent=None) | Q(agent=agent))
 
 
+def was_anothers(user_id: str, account: Any) -> bool:
+    """Return whether `user_id` was taken from another account, by the audit.
+
+    Who could link it again, to whomever, would undo by two steps that nobody shares it.
+    """
+    taken = AuditEntry.objects.filter(action=AuditAction.IDENTITY_UNLINKED, user_id=user_id)
+    return taken.exclude(subject=account).exists()
+
+
 def why_not_link(actor: Any, account: Any, user_id: str, agent: Agent | None) -> str:
     """Return why `actor` may not link `user_id` with `account`, translated; '' where he may."""
     if not may_link(actor, account):
@@ -79,4 +88,6 @@ def why_not_link(actor: Any, account: Any, user_id: str, agent: Agent | None) ->
     others = owners_of(user_id, agent).exclude(account=account)
     if not actor.is_superuser and others.exists():
         return str(_("Another account has this user ID; only a superuser lets two share it."))
+    if not actor.is_superuser and was_anothers(user_id, account):
+        return str(_("It was another account's; only a superuser gives it to somebody else."))
     return ""

@@ -84,7 +84,7 @@ REASON_LABELS = {
 }
 _ANY = ("", _("any"))
 # a day beyond, or its end in another time zone, is no time that can be compared
-_DAYS = [MinValueValidator(date(1900, 1, 1)), MaxValueValidator(date(2999, 12, 31))]
+DAYS = [MinValueValidator(date(1900, 1, 1)), MaxValueValidator(date(2999, 12, 31))]
 
 
 class BrowseForm(forms.Form):
@@ -109,8 +109,8 @@ class BrowseForm(forms.Form):
         # called for each page: a text with a number in it would keep the language of the start
         choices=lambda: [_ANY, *((f"0.{n}", gettext("0.%d or more") % n) for n in (4, 6, 8))],
     )
-    after = forms.DateField(label=_("Created from"), required=False, validators=_DAYS)
-    before = forms.DateField(label=_("Created up to"), required=False, validators=_DAYS)
+    after = forms.DateField(label=_("Created from"), required=False, validators=DAYS)
+    before = forms.DateField(label=_("Created up to"), required=False, validators=DAYS)
     unused = forms.ChoiceField(
         label=_("Not recalled"),
         required=False,

@@ -71,7 +71,7 @@ def export(request: PageRequest) -> HttpResponse:
     given = request.POST if request.method == "POST" else request.GET
     browse = BrowseForm(given)
     form = ExportForm(request.user, request.POST or None, initial=_initial(request, browse))
-    if request.method == "POST" and form.is_valid():
+    if request.method == "POST" and form.is_valid() and _can_be_met(form, browse):
         places, is_own = form.chosen()
         entry = 0
         if not is_own:
@@ -87,6 +87,18 @@ def export(request: PageRequest) -> HttpResponse:
         return redirect("job-detail", job.pk)
     context = {"form": form, "filters": [browse[name] for name in _FILTERS]}
     return render(request, "memory/export.html", context, status=422 if form.errors else 200)
+
+
+def _can_be_met(form: ExportForm, browse: BrowseForm) -> bool:
+    """Return whether every filter is understood; one that is not must not let everything out."""
+    for name in browse.errors.keys() & {*_FILTERS, "q", "type"}:
+        form.add_error(
+            None, f"{browse.fields[name].label}: {' '.join(map(str, browse.errors[name]))}"
+        )
+    after, before = (browse.cleaned_data.get(name) for name in ("after", "before"))
+    if after and before and after > before:
+        form.add_error(None, _("The first day comes after the last: nothing lies between."))
+    return form.is_valid()
 
 
 def _initial(request: PageRequest, browse: BrowseForm) -> dict[str, Any]:

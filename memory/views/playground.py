@@ -97,7 +97,8 @@ def _tried(request: PageRequest, form: PlaygroundForm) -> dict[str, Any]:
     entry: AuditEntry | None = None
     if not trying.is_free(request.user, agent, user_id):
         entry = audit.open_trial(request.user, agent, user_id, now=now)
-        if entry is None:
+        # a permission that was taken away ends what it opened
+        if entry is None or not request.user.has_perm(VIEW_CONTENT):
             return _asked_why(request, form)
     threshold = value["threshold"]
     found = trial.compare(agent, user_id, form.to_request(), threshold=threshold, now=now)

@@ -21,6 +21,7 @@ from agents import trail
 from agents.models import Agent, AuditAction, AuditEntry
 from agents.preferences import PageRequest
 from agents.roles import for_operators
+from memory.forms import DAYS
 
 ENTRIES = 50
 COLUMNS = (
@@ -48,11 +49,13 @@ class TrailForm(forms.Form):
     since = forms.DateField(
         label=_("From"),
         required=False,
+        validators=DAYS,
         widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
     )
     until = forms.DateField(
         label=_("To"),
         required=False,
+        validators=DAYS,
         widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
     )
 

@@ -78,6 +78,9 @@ def request_check(account: Any, wish: Wish, *, now: datetime) -> Job:
     if len({agent.pk for agent, _user in wish.places}) == 1:
         payload["agent_id"] = wish.places[0][0].pk
     key = f"import_check {upload.token}"
+    if not wish.is_own:
+        # by what it finds to be there already, a look tells something of what is another's
+        _note_import(account, payload, "looked at, not imported", 0, now=now)
     return jobs.enqueue("import_check", payload, key=key, account_id=account.pk, now=now)
 
 
@@ -91,21 +94,29 @@ def request(account: Any, checked: Job, *, now: datetime) -> Job:
     if present := Job.objects.filter(active_key=key).first():
         return present
     if not payload["is_own"]:
-        agent_id, user_id = payload["places"][0]
-        agent = Agent.objects.filter(pk=agent_id).first()
-        counts = checked.result["counts"]
-        entry = audit.note(
-            account,
-            AuditAction.IMPORTED,
-            agent=agent,
-            subject=audit.owner_of(agent, user_id) if agent else None,
-            user_id=user_id,
-            detail=f"{counts.get('new', 0)} new, {counts.get('update', 0)} updated",
-            count=counts.get("new", 0) + counts.get("update", 0),
-            now=now,
-        )
-        payload["entry"] = entry.pk
+        new, updated = (checked.result["counts"].get(name, 0) for name in ("new", "update"))
+        detail = f"{new} new, {updated} updated"
+        payload["entry"] = _note_import(account, payload, detail, new + updated, now=now)
     return jobs.enqueue("import", payload, key=key, account_id=account.pk, now=now)
+
+
+def _note_import(
+    account: Any, payload: dict[str, Any], detail: str, count: int, *, now: datetime
+) -> int:
+    """Record what somebody brings to another's memories; return the number of the entry."""
+    agent_id, user_id = payload["places"][0]
+    agent = Agent.objects.filter(pk=agent_id).first()
+    entry = audit.note(
+        account,
+        AuditAction.IMPORTED,
+        agent=agent,
+        subject=audit.owner_of(agent, user_id) if agent else None,
+        user_id=user_id,
+        detail=detail,
+        count=count,
+        now=now,
+    )
+    return entry.pk
 
 
 def latest_import(checked: Job) -> Job | None:

@@ -115,6 +115,19 @@ def test_an_operator_gets_at_nobodys_memories_by_a_link(db):
     assert Identity.objects.filter(user_id="u1").count() == 2
 
 
+def test_what_was_taken_from_one_is_given_to_another_by_superusers_only(db):
+    opal, bob = make_account("opal", role="operator"), make_account("bob")
+    ming = make_account("ming", "u1")
+    web = logged_in(opal)
+    web.post(f"/users/{ming.pk}/unlink/{ming.identities.get(user_id='u1').pk}/")
+
+    assert web.post(f"/users/{bob.pk}/link/", {"user_id": "u1"}).status_code == 422
+    assert web.post("/users/new/", {"username": "u1", "language": "en"}).context["is_unlinked"]
+    assert not Identity.objects.filter(user_id="u1").exists()
+    web.post(f"/users/{ming.pk}/link/", {"user_id": "u1"})
+    assert Identity.objects.get(user_id="u1").account == ming
+
+
 def test_a_new_account_does_not_take_over_whom_another_is(db):
     make_account("ming", "bob")
     web = logged_in(make_account("opal", role="operator"))

@@ -146,10 +146,11 @@ def test_operators_import_for_others_on_the_record_without_reading(agent, operat
     assert "Secret" not in page
     assert str(there.pk) not in page
     assert job.result["counts"] == {"new": 1, "update": 1}
-    entry = AuditEntry.objects.get()
+    entry, look = AuditEntry.objects.order_by("-pk")
     assert (entry.action, entry.actor_name, entry.subject, entry.count) == (
         "imported", "olga", ming, 2,
     )  # fmt: skip
+    assert (look.action, look.subject, look.detail) == ("imported", ming, "looked at, not imported")
     assert entry.agent == agent
 
 
@@ -182,6 +183,20 @@ def test_an_export_is_downloaded_by_its_owner_while_it_is_theirs(
     assert [json.loads(line)["content"] for line in lines] == ["Ming drinks tea"]
     assert answer.headers["Cache-Control"] == "private, no-store"
     assert (unlinked, others) == (404, 404)
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [{"after": "last week"}, {"type": "nope"}, {"importance": "many"},
+     {"after": "2026-11-30", "before": "2026-11-01"}],
+)  # fmt: skip
+def test_a_filter_that_is_not_understood_lets_nothing_out(ada, web, remember, filters):
+    remember(ada, "ming", "Ming drinks green tea")
+
+    answer = export(web, ada, **filters)
+
+    assert answer.status_code == 422
+    assert not Job.objects.exists()
 
 
 def test_an_export_is_gone_after_a_week(ada, web, remember):

@@ -152,6 +152,17 @@ def test_anothers_take_a_reason_that_is_recorded_before_and_lasts_a_quarter_of_a
     assert REASON in client.get("/me/memory/").content.decode()
 
 
+def test_a_permission_that_is_taken_away_ends_what_it_opened(ada, ask, reader, opal, remember):
+    remember(ada, "u1", SECRET)
+    assert SECRET in ask(ada, "u1", reason=REASON).content.decode()
+
+    opal.user_permissions.clear()
+
+    answer = ask(ada, "u1")
+    assert answer.status_code == 422
+    assert SECRET not in answer.content.decode()
+
+
 @pytest.mark.parametrize("user_id", ["", "nobody", "OPAL", "x" * 256, "a\x00"])
 def test_whom_no_agent_knows_cannot_be_tried(ada, ask, remember, user_id):
     remember(ada, "opal", SECRET)

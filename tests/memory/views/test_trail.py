@@ -170,3 +170,10 @@ def test_details_are_told_in_the_readers_language():
             "role: user → operator; account: deleted"
         )
         assert detail_words("Some <b>other</b> words") == "Some <b>other</b> words"
+
+
+@pytest.mark.parametrize("name", ["since", "until"])
+@pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
+def test_the_ends_of_the_calendar_are_no_fault(web, name, day):
+    paths = ("/audit/", "/audit/export.csv", "/audit/export.jsonl")
+    assert [web.get(path, {name: day}).status_code for path in paths] == [422, 404, 404]
