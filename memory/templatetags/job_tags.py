@@ -55,10 +55,10 @@ _SAID = {
     "export": ngettext_lazy("%d memory exported", "%d memories exported"),
 }
 _OUTCOMES: tuple[tuple[str, Any], ...] = (
-    ("new", gettext_lazy("%d new")),
-    ("update", gettext_lazy("%d updated")),
-    ("duplicate", gettext_lazy("%d duplicates")),
-    ("kept", gettext_lazy("%d newer here")),
+    ("new", ngettext_lazy("%d new", "%d new")),
+    ("update", ngettext_lazy("%d updated", "%d updated")),
+    ("duplicate", ngettext_lazy("%d duplicate", "%d duplicates")),
+    ("kept", ngettext_lazy("%d newer here", "%d newer here")),
 )
 
 
@@ -108,10 +108,12 @@ def outcome(job: Job) -> str:
 
 def _import_outcome(job: Job) -> str:
     counts = _counts(job)
-    said = [str(words) % counts[name] for name, words in _OUTCOMES if counts.get(name)]
+    said = [str(words % counts[name]) for name, words in _OUTCOMES if counts.get(name)]
     if not said and job.state == JobState.DONE:
-        said = [_("nothing to import")]
-    return ", ".join(said)
+        return _("nothing to import")
+    words = ", ".join(said)
+    # nothing was imported yet
+    return _("would be: %s") % words if words and job.kind == "import_check" else words
 
 
 def _counts(job: Job) -> Mapping[str, Any]:

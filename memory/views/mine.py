@@ -20,8 +20,10 @@ from agents.models import Agent, AuditAction, Identity, Pause
 from agents.preferences import PageRequest
 from memory.services import jobs, library, receipts
 from memory.services.library import Shelf
-from memory.services.transfers import takeout
+from memory.services.transfers import exporting, takeout
 
+AT_ONCE = 2_000
+"""So many memories are written to a ZIP while the reader waits, about two seconds."""
 _SPOOLED_BYTES = 8 * 1024 * 1024
 
 
@@ -53,10 +55,17 @@ def pause(request: PageRequest, agent: str) -> HttpResponse:
 
 @login_required
 @require_GET
-def download(request: PageRequest) -> FileResponse:
-    """Send everything as a ZIP: JSON lines with all history, and Markdown to read."""
+def download(request: PageRequest) -> FileResponse | HttpResponse:
+    """Send everything as a ZIP: JSON lines with all history, and Markdown to read.
+
+    Of much a job writes it: a request would take as long, and keep others waiting.
+    """
+    shelves = library.shelves_of(request.user)
+    if sum(shelf.scope.memory_count for shelf in shelves) > AT_ONCE:
+        job = exporting.request_everything(request.user, shelves, now=timezone.now())
+        return redirect("job-detail", job.pk)
     file = tempfile.SpooledTemporaryFile(max_size=_SPOOLED_BYTES)  # noqa: SIM115  # the answer closes it
-    takeout.write_zip(file, library.shelves_of(request.user))
+    takeout.write_zip(file, shelves)
     file.seek(0)
     name = f"hippo-{timezone.localdate():%Y-%m-%d}.zip"
     return FileResponse(file, as_attachment=True, filename=name, content_type="application/zip")

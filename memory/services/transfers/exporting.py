@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import tempfile
 import zipfile
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
@@ -22,13 +24,14 @@ from memory.models import Job, JobState, Memory
 from memory.querysets import MemoryQuerySet
 from memory.services import jobs
 from memory.services.jobs import Run
-from memory.services.transfers import csv_rows, job_files
+from memory.services.library import Shelf
+from memory.services.transfers import csv_rows, job_files, takeout
 from memory.services.transfers.markdown_files import markdown_of
 from memory.services.transfers.records import to_record
 from memory.services.transfers.takeout import file_name
 
 EXPORT = "export"
-FORMATS = {"jsonl": "jsonl", "csv": "csv", "markdown": "zip"}
+FORMATS = {"jsonl": "jsonl", "csv": "csv", "markdown": "zip", "takeout": "zip"}
 """The formats, and how a file of each is called."""
 STEP = gettext_noop("writing the file")
 _CHUNK = 200
@@ -37,10 +40,13 @@ _Written = Generator[int, None, None]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is exported, and how; `entry` is the record of a reason, 0 for what is one's own."""
+    """What is exported, and how; `entry` is the record of a reason, 0 for what is one's own.
+
+    Without a filter it is everything, the trash included.
+    """
 
     places: tuple[tuple[Agent, str], ...]
-    wanted: MemoryFilter
+    wanted: MemoryFilter | None
     format: str
     entry: int = 0
 
@@ -51,13 +57,23 @@ def request(account: Any, choice: Choice, *, now: datetime) -> Job:
     payload = {
         "token": token,
         "places": [[agent.pk, user_id] for agent, user_id in choice.places],
-        "filter": choice.wanted.to_payload(),
+        "filter": choice.wanted.to_payload() if choice.wanted else None,
         "format": choice.format,
         "entry": choice.entry,
     }
     if len({agent.pk for agent, _ in choice.places}) == 1:
         payload["agent_id"] = choice.places[0][0].pk
     return jobs.enqueue("export", payload, key=f"export {token}", account_id=account.pk, now=now)
+
+
+def request_everything(account: Any, shelves: Sequence[Shelf], *, now: datetime) -> Job:
+    """Leave a ZIP of all that agents remember of an account to be written; one at a time."""
+    at_work = Job.objects.filter(kind="export", account_id=account.pk, active_key__isnull=False)
+    for job in at_work:
+        if job.payload["format"] == "takeout":
+            return job
+    places = tuple((shelf.agent, shelf.user_id) for shelf in shelves)
+    return request(account, Choice(places, None, "takeout"), now=now)
 
 
 def file_for(account: Any, job: Job, *, now: datetime) -> Path | None:
@@ -88,7 +104,8 @@ def export(run: Run, *, now: datetime) -> dict[str, Any]:
     """
     payload = run.job.payload
     folder = job_files.folder_of(payload["token"])
-    draft, wanted = folder / "draft", MemoryFilter.of_payload(payload["filter"])
+    draft, given = folder / "draft", payload["filter"]
+    wanted = None if given is None else MemoryFilter.of_payload(given)
     ids = {agent_id for agent_id, _ in payload["places"]}
     agents = Agent.objects.select_related("memory_config").in_bulk(ids)
     places = [
@@ -112,12 +129,13 @@ def export(run: Run, *, now: datetime) -> dict[str, Any]:
     return {"memories": done, "bytes": (folder / EXPORT).stat().st_size}
 
 
-def _listed(agent: Agent, user_id: str, wanted: MemoryFilter) -> MemoryQuerySet:
-    return wanted.listed(Memory.objects.in_scope(agent, user_id))
+def _listed(agent: Agent, user_id: str, wanted: MemoryFilter | None) -> MemoryQuerySet:
+    found = Memory.objects.in_scope(agent, user_id)
+    return wanted.listed(found) if wanted else found
 
 
 def _memories(
-    places: Sequence[tuple[Agent, str]], wanted: MemoryFilter
+    places: Sequence[tuple[Agent, str]], wanted: MemoryFilter | None
 ) -> Iterator[tuple[Agent, Memory]]:
     for agent, user_id in places:
         memories = _listed(agent, user_id, wanted).select_related("scope").order_by("pk")
@@ -147,8 +165,24 @@ def _write_markdown(path: Path, memories: Iterator[tuple[Agent, Memory]]) -> _Wr
             yield 1
 
 
+def _write_everything(path: Path, memories: Iterator[tuple[Agent, Memory]]) -> _Written:
+    """Write what `takeout.write_zip` writes, reading each memory once."""
+    with (
+        tempfile.TemporaryFile(dir=path.parent) as lines,
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
+        for agent, memory in memories:
+            lines.write(takeout.line_of(agent, memory))
+            archive.writestr(takeout.path_of(agent, memory), markdown_of(memory))
+            yield 1
+        lines.seek(0)
+        with archive.open(takeout.LINES, "w", force_zip64=True) as file:
+            shutil.copyfileobj(lines, file)
+
+
 _WRITERS: dict[str, Callable[[Path, Iterator[tuple[Agent, Memory]]], _Written]] = {
     "jsonl": _write_lines,
     "csv": _write_table,
     "markdown": _write_markdown,
+    "takeout": _write_everything,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,8 +30,21 @@ _PROBLEMS = (
     gettext_noop("NUL (U+0000) cannot be stored."),
     gettext_noop("One of user, project, feedback, reference."),
     gettext_noop("This must be a time such as 2026-12-03T09:00:00Z."),
+    gettext_noop("This is not JSON: %s."),
+    gettext_noop("This is not a JSON object."),
+    gettext_noop("This is not YAML: %s."),
+    gettext_noop("These are not names with values."),
+    gettext_noop("At most %s characters; this has %s."),
+    gettext_noop("At most %s bytes of UTF-8; this has %s."),
+    gettext_noop("At most %s bytes of JSON; this has %s."),
+    gettext_noop("At most %s levels deep."),
+    gettext_noop("At most %s tags; this has %s."),
+    gettext_noop("Half a surrogate pair cannot be stored; send whole characters."),
 )
-"""What is most often wrong with a row; the rest is told in English."""
+"""What is most often wrong with a row; the rest, and a parser's own words, are told in English."""
+_PATTERNS = [
+    (re.compile(re.escape(words).replace("%s", "(.+)"), re.DOTALL), words) for words in _PROBLEMS
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +79,7 @@ class Target:
         parsed = Parsed([], {})
         for row in rows:
             if row.record is None:
-                parsed.errors[row.number] = row.error
+                parsed.errors[row.number] = _translated(row.error)
                 continue
             try:
                 parsed.lines.append(self._placed(row, row.record))
@@ -131,4 +145,13 @@ class Failures:
 
 def _words_of(error: InvalidMemory) -> str:
     """Return what is wrong, in the language in force as far as that is known."""
-    return "; ".join(f"{name}: {_(problem)}" for name, problem in error.fields.items())
+    return "; ".join(f"{name}: {_translated(problem)}" for name, problem in error.fields.items())
+
+
+def _translated(problem: str) -> str:
+    for pattern, words in _PATTERNS:
+        if found := pattern.fullmatch(problem):
+            return _(words) % found.groups()
+    # a file that could not be read says where before it says what
+    where, colon, what = problem.partition(": ")
+    return f"{where}: {_translated(what)}" if colon and where.isidentifier() else problem

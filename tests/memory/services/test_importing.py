@@ -575,3 +575,14 @@ def test_files_go_after_a_week_and_strays_after_a_day(ada, account, bring):
     assert not job_files.folder_of(checked.payload["token"]).exists()
     assert not job_files.folder_of(stray).exists()
     assert fresh
+
+
+def test_reasons_are_told_in_the_language_of_who_asked(ada, bring):
+    rows = as_lines({"content": "x", "name": "n" * 300}) + b"{not json\n[]\n"
+
+    with translation.override("zh-hans"):
+        checked = bring(ada, rows, only_look=True)
+
+    reasons = [row["reason"] for row in importing.shown_rows(checked, "error")]
+    assert "最多 255 个字符" in reasons[0]
+    assert [reason for reason in reasons if "This is" in reason] == []

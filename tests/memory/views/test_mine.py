@@ -175,3 +175,23 @@ def test_somebody_sees_the_keys_that_reach_the_memories(ada, web, remember):
         ("key_created", "ada", "ming"),
         ("key_created", "ada", ""),
     ]
+
+
+def test_a_job_writes_the_download_where_it_is_large(agent, web, remember, monkeypatch):
+    monkeypatch.setattr("memory.views.mine.AT_ONCE", 2)
+    for number in range(3):
+        remember(agent, "ming", f"Ming's {number}th thought")
+    gone = remember(agent, "ming", "Ming threw this away")
+    memories.trash(agent, "ming", gone.pk, actor=MING, now=NOW)
+
+    begun = web.get("/me/memory/download/")
+    again = web.get("/me/memory/download/")
+    [job] = Job.objects.filter(kind="export")
+    job_kinds.perform(job.pk)
+
+    assert begun.url == again.url == f"/jobs/{job.pk}/"
+    answer = web.get(f"/jobs/{job.pk}/download/")
+    with zipfile.ZipFile(io.BytesIO(b"".join(answer.streaming_content))) as archive:
+        lines = [json.loads(line) for line in archive.read("memories.jsonl").splitlines()]
+        assert len(archive.namelist()) == 5
+    assert {line["content"] for line in lines} >= {"Ming threw this away", "Ming's 0th thought"}
