@@ -70,7 +70,7 @@ def _of_server(request: PageRequest, asked: Asked, now: datetime) -> dict[str, A
         "chosen": chosen,
         "rows": _rows(own, found, span),
         "has_own": Identity.objects.filter(account=request.user).exists(),
-        "is_called": any(entry.last_call for entry in entries),
+        "is_called": any(entry.last_call for entry in entries) or any(found.recent.values()),
         "needs": attention.of_operators(shown, found, now=now),
         **figures_context(found, span),
         **_jobs(request, asked, chosen),

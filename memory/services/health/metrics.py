@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from django.db import Error
 
 from agents.models import Agent, ApiKey
+from memory.models import SAVED
+from memory.services.figures import sums
 from memory.services.health import machine, survey
 from memory.services.health.findings import State
 from memory.services.health.survey import Report
@@ -34,6 +36,13 @@ class Metric:
             yield f"{self.name}{f'{{{named}}}' if named else ''} {value:.15g}"
 
 
+_DONE = (
+    ("hippo_saved_total", "Memories saved.", SAVED),
+    ("hippo_changed_total", "Memories changed.", ("changed",)),
+    ("hippo_deleted_total", "Memories deleted.", ("deleted",)),
+    ("hippo_recalls_total", "Searches, tool calls and prefetches.", ("recalls",)),
+    ("hippo_recalls_answered_total", "Those that returned something.", ("answered",)),
+)
 Collector = Callable[[Report], Iterable[Metric]]
 
 
@@ -83,16 +92,25 @@ def _stores(report: Report) -> Iterator[Metric]:
     yield Metric("hippo_store_bytes", "Size; of MySQL by its statistics.", sizes)
 
 
-def _memories(report: Report) -> Iterator[Metric]:
-    """Memories of each agent where it keeps them now; an old copy elsewhere is not counted."""
+def _agents(report: Report) -> Iterator[Metric]:
+    """Memories of each agent where it keeps them now, not old copies elsewhere; what it did."""
     agents = Agent.objects.select_related("memory_config").exclude(memory_config=None)
     counts = {store.alias: store.memories for store in report.stores if store.is_up}
+    # one that is silent would be waited for
+    aliases = {agent: survey.alias_of(agent.memory_config) for agent in agents}
+    asked = [agent for agent, alias in aliases.items() if alias in counts]
     samples: Samples = [
-        ({"agent": agent.name}, counts[alias].get(agent.pk, 0))
-        for agent in agents
-        if (alias := survey.alias_of(agent.memory_config)) in counts
+        ({"agent": agent.name}, counts[aliases[agent]].get(agent.pk, 0)) for agent in asked
     ]
     yield Metric("hippo_memories", "Memories of an agent, the trash left out.", samples)
+    done = sums.counts_by_agent(asked)
+    for name, help_text, of in _DONE:
+        figures: Samples = [
+            ({"agent": agent.name}, sum(done[agent.pk][each] for each in of))
+            for agent in asked
+            if agent.pk in done
+        ]
+        yield Metric(name, help_text, figures, "counter")
 
 
 def _keys(report: Report) -> Iterator[Metric]:
@@ -124,5 +142,5 @@ def _disk(report: Report) -> Iterator[Metric]:
         yield Metric("hippo_backup_time_seconds", "Of the latest.", [({}, at.timestamp())])
 
 
-COLLECTORS: list[Collector] = [_states, _stores, _memories, _keys, _jobs, _disk]
+COLLECTORS: list[Collector] = [_states, _stores, _agents, _keys, _jobs, _disk]
 """Each yields whole metrics, by a fixed number of queries."""

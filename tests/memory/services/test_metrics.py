@@ -9,7 +9,11 @@ from django.utils import timezone
 
 from agents.auth import issue_key
 from memory.models import Job
+from memory.retrieval.lexical import SearchRequest
+from memory.services.figures import recall_counts
 from memory.services.health import metrics, pulses, survey
+from memory.services.recall import recall
+from tests.conftest import NOW
 from tests.memory.installation import Installation
 from tests.memory.servers import free_port
 
@@ -152,6 +156,20 @@ def test_they_cost_as_many_queries_with_many_memories_as_with_few(
     for number in range(30):
         remember(ada, f"user {number}", f"note number {number}")
     cost()
+
+
+def test_what_agents_did_is_counted(agent, remember, scrape):
+    remember(agent, "ming", "Ming deploys on Fridays")
+    for query in ("When does Ming deploy?", "passport"):
+        recall(agent, "ming", SearchRequest(query), now=NOW)
+    recall_counts.flush()
+
+    lines = scrape().content.decode().splitlines()
+
+    label = f'{{agent="{agent.name}"}}'
+    assert f"hippo_saved_total{label} 1" in lines
+    assert f"hippo_recalls_total{label} 2" in lines
+    assert f"hippo_recalls_answered_total{label} 1" in lines
 
 
 _SCRAPE = """
