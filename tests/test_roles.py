@@ -72,10 +72,10 @@ LOGGED_IN = {
 # anonymous, then everybody who is logged in
 OPEN = {
     "POST look/": ("/", "/"),
-    "setup/": (404, 404),
-    "setup/backend/": (404, 404),
-    "setup/agent/": (404, 404),
-    "setup/key/": (404, 404),
+    "setup/": (404, "/"),
+    "setup/backend/": (404, "/"),
+    "setup/agent/": (404, "/"),
+    "setup/key/": (404, "/"),
     "accounts/login/": (200, "/"),
     "accounts/logout/": (LOGIN, 200),
     "accounts/inactive/": (200, 200),

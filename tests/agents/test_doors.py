@@ -120,6 +120,7 @@ def test_the_commands_note_what_they_do(ada, remember, tmp_path):
 
     assert noted() == [
         ("agent_created", "-", "lin", "", ""),
+        ("key_created", "-", "lin", "", ""),
         ("exported", "-", "ada", "", "u1"),
         ("exported", "-", "ada", "", ""),
         ("imported", "-", "lin", "", "u2"),

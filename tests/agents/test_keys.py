@@ -364,5 +364,7 @@ def test_an_end_is_not_changed_in_the_plain_admin(ada, admin_client, settings, t
 def test_the_command_creates_on_record():
     call_command("create_agent", "grace", user="ming", verbosity=0)
 
-    assert recorded() == [("key_created", "-", "grace", "ming")]
+    assert recorded() == [
+        ("agent_created", "-", "grace", ""), ("key_created", "-", "grace", "ming"),
+    ]  # fmt: skip
     assert not get_user_model().objects.exists()

@@ -157,8 +157,9 @@ def killed_restores(folder, kills, agents, replace=False):
 
     control = Path(settings.DATA_DIR) / "hippo.sqlite3"
     killed = started = 0
-    for _ in range(kills):
-        if not _killed(work, 0.3):
+    for number in range(1, kills + 1):
+        # the first are killed before any machine is done
+        if not _killed(work, 0.05 * number):
             break
         killed += 1
         with suppress(HippoError):

@@ -19,12 +19,14 @@ from memory.errors import StoreNotOpen, UnknownMemory, UnscopedQuery
 from memory.fields import TermsField
 from memory.filters import MemoryFilter
 from memory.models import (
+    AgentDay,
     IdempotencyRecord,
     Memory,
     MemoryRevision,
     MemoryTerms,
     NodeLease,
     Scope,
+    ScopeDay,
     Store,
 )
 from memory.services import maintenance, memories
@@ -33,7 +35,9 @@ from tests.memory.installation import Installation, crew, fresh_mysql, mysql_cur
 from tests.memory.test_concurrency import first_saves
 
 SQLITE = "sqlite:memory.db"
-MEMORY_MODELS = [Memory, MemoryTerms, MemoryRevision, Scope, Store, IdempotencyRecord]
+MEMORY_MODELS = [
+    Memory, MemoryTerms, MemoryRevision, Scope, Store, IdempotencyRecord, ScopeDay, AgentDay,
+]  # fmt: skip
 
 
 # --- the router ------------------------------------------------------------------------
@@ -554,9 +558,12 @@ def test_without_mysql_the_reason_is_said_and_sqlite_works(without_mysql):
     # grace was made while there was MySQL
     installed.run("prepare", agents=agents, with_mysql=False)
 
-    obstacle = installed.run("obstacle")
-    status, said = installed.manage("create_agent", "eve", "--backend", "mysql")
-    tried = installed.run("try_agents", agents=["grace", "ada"])
+    # at once, for each may wait for as long as a server may take to answer
+    asking = installed.start("obstacle")
+    trying = installed.start("try_agents", agents=["grace", "ada"])
+    with asking, trying:
+        status, said = installed.manage("create_agent", "eve", "--backend", "mysql")
+        obstacle, tried = asking.rest()[-1], trying.rest()[-1]
 
     assert reason in obstacle
     assert reason in said

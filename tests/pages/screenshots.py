@@ -4,6 +4,7 @@ In both languages, both themes, on a desktop and a phone, with an index of them 
 """
 
 import html
+import json
 import re
 import sys
 import tempfile
@@ -28,6 +29,7 @@ SENTENCES = {
     "zh": "林美琳对花生过敏，点外卖要先确认。",
     "en": "Tom deploys on Tuesdays and Thursdays.",
 }
+MESSAGE = {"zh": "芝麻又吐了，怎么办？", "en": "Should money be a float in this test?"}
 REASON = {"zh": "美琳说小满忘了她的猫，来查一下", "en": "Tom says that Atlas forgot his branch"}
 
 
@@ -56,6 +58,11 @@ class View(NamedTuple):
         self.page.goto(self.page.locator("[data-row]").first.evaluate("row => row.href"))
         if tab:
             self.answer_to(self.page.locator(f".tabs a[href*='tab={tab}']").click)
+
+    def go_by(self, path, link):
+        """Go where the first link of a page leads."""
+        self.go(path)
+        self.page.goto(self.page.locator(link).first.evaluate("link => link.href"))
 
     def send(self, scope="main"):
         self.page.locator(f"{scope} .btn-primary, {scope} .btn-danger").last.click()
@@ -142,6 +149,32 @@ def reading(view):
     view.page.wait_for_url(re.compile(r"/users/read/\d+/$"))
 
 
+def preview(view):
+    agent = {"zh": "xiaoman", "en": "atlas"}[view.language]
+    view.go(f"/agents/{agent}/settings/")
+    view.page.locator("#preview select").select_option(PEOPLE[view.language])
+    view.answer_to(lambda: view.page.fill("#preview [name=message]", MESSAGE[view.language]))
+
+
+def tried(view):
+    view.go("/playground/")
+    view.page.select_option("[name=agent]", {"zh": "xiaoman", "en": "atlas"}[view.language])
+    view.page.fill("[name=user_id]", PEOPLE[view.language])
+    view.page.fill("[name=query]", WORDS[view.language])
+    view.answer_to(view.page.locator("main .btn-primary").click)
+
+
+def looked_at(view):
+    """A look at an import with a new row, one that is there already, and a bad one."""
+    view.go("/import/")
+    rows = [{"content": SENTENCES[view.language]}, {"content": ""}, {"type": "nobody"}]
+    lines = "\n".join(json.dumps(each, ensure_ascii=False) for each in rows)
+    file = {"name": "notes.jsonl", "mimeType": "text/plain", "buffer": lines.encode()}
+    view.page.set_input_files("[name=file]", file)
+    view.send()
+    view.page.wait_for_url(re.compile(r"/import/\d+/$"))
+
+
 # of whom: nobody, the OWNER of memories, …; an address or what is done to get there, and back
 OWNER, EMPTY, OPERATOR = "owner", "erin", "olga"
 SCREENS = {
@@ -171,7 +204,25 @@ SCREENS = {
     "preferences": (OWNER, "/me/"),
     "two factors": (OWNER, "/accounts/2fa/"),
     "change password": (OWNER, "/accounts/password/change/"),
+    "overview": (OPERATOR, "/"),
+    "overview, mine": (OWNER, "/"),
+    "agents": (OPERATOR, "/agents/"),
+    "agent, new": (OPERATOR, "/agents/+new/"),
+    "agent": (OPERATOR, "/agents/atlas/"),
+    "agent, preview": (OPERATOR, preview),
+    "agent, connect": (OPERATOR, "/agents/atlas/connect/"),
+    "agent, activity": (OPERATOR, "/agents/atlas/activity/"),
+    "connect and keys": (OPERATOR, "/keys/"),
+    "jobs": (OPERATOR, "/jobs/"),
+    "import": (OWNER, "/import/"),
+    "import, looked at": (OWNER, looked_at),
+    "export": (OWNER, "/export/"),
+    "audit": (OPERATOR, "/audit/"),
+    "playground": (OPERATOR, tried),
+    "system": (OPERATOR, "/system/"),
     "users": (OPERATOR, "/users/"),
+    "user": (OPERATOR, lambda view: view.go_by("/users/", "main th a")),
+    "user, new": (OPERATOR, "/users/new/"),
     "reason to read": (OPERATOR, ask_to_read),
     "reading": (OPERATOR, reading),
     "empty account": (EMPTY, "/memories/"),

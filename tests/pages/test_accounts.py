@@ -134,10 +134,15 @@ def test_all_processes_count_failures_together(browse, site):
 
 def test_who_tries_too_often_is_told_to_wait(browse, site):
     page = browse(None)
-    page.set_extra_http_headers({"X-Forwarded-For": "203.0.113.10"})
+    sender = {"X-Forwarded-For": "203.0.113.10"}
+    page.set_extra_http_headers(sender)
     page.goto(f"{site.url}/accounts/login/")
+    token = page.locator("main form.h-form [name=csrfmiddlewaretoken]").input_value()
+    form = {"login": "nobody", "password": "wrong", "csrfmiddlewaretoken": token}
+    for _ in range(25):  # nobody need look at these
+        page.request.post(page.url, form=form, headers=sender)
 
-    for _ in range(31):
+    for _ in range(6):
         page.fill("[name=login]", "nobody")
         confirm(page, "wrong")
         if page.locator("h1").inner_text() == "Too many attempts":

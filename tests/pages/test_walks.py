@@ -49,7 +49,7 @@ def test_an_agent_is_paused_and_everything_erased_with_a_receipt(browse, site, n
     page = browse(newcomer)
     write_three(page, site)
     page.goto(f"{site.url}/me/memory/")
-    atlas = page.locator(".job", has_text="Atlas")
+    atlas = page.locator("section[aria-labelledby=agents] .job", has_text="Atlas")
     expect(atlas).to_contain_text("2 memories")
 
     atlas.locator("button").click()

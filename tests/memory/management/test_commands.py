@@ -402,7 +402,7 @@ def test_demo_is_loaded_once_and_its_logins_are_written_for_the_owner(run, setti
     assert path.read_text() == first
     assert path.stat().st_mode & 0o777 == 0o600
     assert [line.split()[:3] for line in first.splitlines()] == [
-        ["operator", "olga", "password"],
+        ["superuser", "olga", "password"],
         ["user", "meilin", "password"],
         ["user", "tom", "password"],
     ]

@@ -41,7 +41,7 @@ def test_demo_has_its_agents_accounts_and_memories():
     assert all(agent.display_name and agent.system_prompt for agent in Agent.objects.all())
     assert {agent.memory_config.backend for agent in Agent.objects.all()} == {"sqlite"}
     assert [(login.username, login.role) for login in logins] == [
-        ("olga", "operator"),
+        ("olga", "superuser"),
         ("meilin", "user"),
         ("tom", "user"),
     ]
