@@ -429,6 +429,7 @@ LOGGING = {
         "django": {"handlers": [], "level": "INFO"},
         # a request has its line from us; a fault's traceback is what these add
         "django.request": {"level": "ERROR"},
+        "django.security.csrf": {"level": "ERROR"},
         "django.server": {"handlers": [], "level": "CRITICAL"},
         "gunicorn.error": {"handlers": ["console"], "level": "INFO", "propagate": False},
     },

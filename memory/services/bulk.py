@@ -126,7 +126,7 @@ def request(
 
 def latest_for(account_id: int, *, now: datetime) -> Job | None:
     """Return the account's last change of many memories, for `SHOWN` after its end."""
-    asked = Job.objects.filter(kind=_KIND, key__startswith=f"bulk {account_id} ")
+    asked = Job.objects.filter(account_id=account_id, kind=_KIND)
     job = asked.order_by("-pk").first()
     is_old = job is not None and job.finished_at is not None and job.finished_at < now - SHOWN
     return None if is_old else job

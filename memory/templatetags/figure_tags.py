@@ -22,6 +22,15 @@ def percent(share: float | None) -> str:
 
 
 @register.filter
+def short(number: int) -> str:
+    """Return a number in at most four signs, for the axis of a chart: 800, 12k, 3.5M."""
+    for unit, sign in ((1_000_000, "M"), (10_000, "k")):
+        if number >= unit:
+            return f"{number / (1_000 if sign == 'k' else unit):g}{sign}"
+    return str(number)
+
+
+@register.filter
 def in_ms(milliseconds: float | None) -> str:
     """Return milliseconds without the unit: whole ones from ten on, else with one decimal."""
     if milliseconds is None:

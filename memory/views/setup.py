@@ -56,6 +56,8 @@ def step(name: str) -> Callable[[View], View]:
         @wraps(view)
         def answer(request: PageRequest) -> HttpResponse:
             steps = open_steps()
+            if not steps and request.user.is_authenticated:
+                return redirect("overview")  # who went back in the browser
             if not steps:
                 raise Http404
             if steps != STEPS[:1] and not request.user.is_authenticated:

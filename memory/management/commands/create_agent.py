@@ -43,9 +43,10 @@ class Command(HippoCommand):
                     display_name=options["display_name"],
                     language=options["language"],
                 )
+                now = timezone.now()
+                audit.note(None, AuditAction.AGENT_CREATED, agent=agent, now=now)
                 wanted = NewKey("first key", options["user"])
-                _, key = keys.create(agent, wanted, actor=None, now=timezone.now())
-                audit.note(None, AuditAction.AGENT_CREATED, agent=agent, now=timezone.now())
+                _, key = keys.create(agent, wanted, actor=None, now=now)
                 alias = store_alias(agent)  # a store that cannot be opened leaves no agent
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from error

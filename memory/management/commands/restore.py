@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,18 @@ class Command(HippoCommand):
         )
 
     def run(self, **options: Any) -> None:
-        found, aside = restoring.restore(
-            options["folder"], replace=options["replace"], now=timezone.now(), on_part=self._tell
-        )
+        try:
+            found, aside = restoring.restore(
+                options["folder"],
+                replace=options["replace"],
+                now=timezone.now(),
+                on_part=self._tell,
+            )
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            what = "The disk is full, and a part is restored. Make room, and run the restore again."
+            raise CommandError(what) from error
         call_command("migrate_stores", stdout=self.stdout, stderr=self.stderr)
         faults = None
         try:

@@ -76,7 +76,8 @@ def _try_mysql() -> Trial:
     fault = try_store(alias)
     obstacle = gettext(MYSQL_SILENT) % fault if fault else ""
     server = connections[alias].settings_dict
-    where = f"{server['HOST'] or 'localhost'}/{server['NAME']}"
+    host, port = server["HOST"] or "localhost", server["PORT"] or 3306
+    where = f"{host}:{port}/{server['NAME']}"
     if obstacle:
         return Trial(Backend.MYSQL, obstacle, where)
     connection = connections[alias]

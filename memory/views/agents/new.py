@@ -6,13 +6,13 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.translation import get_language, gettext_lazy
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from agents.forms import FirstAgentForm
-from agents.models import Agent, Backend
+from agents.models import Backend
 from agents.preferences import PageRequest
 from agents.roles import for_operators
 from memory.errors import BackendUnavailable
@@ -44,16 +44,11 @@ def new(request: PageRequest) -> HttpResponse:
         except BackendUnavailable as error:
             form.add_error("backend", str(error))
         except ValidationError as error:
-            form.add_error("name", error.messages)
+            taken = any(each.code == "unique" for each in error.error_dict.get("name", ()))
+            words = _("An agent with this name exists already.")
+            form.add_error("name", words if taken else error.messages)
         else:
-            return redirect(_first_page(agent))
+            return redirect("agent-connect", agent.name)
     context = {"form": form, "mysql_missing": trials.find_missing(Backend.MYSQL)}
     status = 422 if request.method == "POST" else 200
     return render(request, "memory/agent_new.html", context, status=status)
-
-
-def _first_page(agent: Agent) -> str:
-    try:
-        return reverse("agent-connect", args=[agent.name])
-    except NoReverseMatch:
-        return reverse("agent-overview", args=[agent.name])
