@@ -29,7 +29,7 @@ SENTENCES = {
     "zh": "林美琳对花生过敏，点外卖要先确认。",
     "en": "Tom deploys on Tuesdays and Thursdays.",
 }
-MESSAGE = {"zh": "芝麻又吐了，怎么办？", "en": "Should money be a float in this test?"}
+MESSAGE = {"zh": "雅思考试的目标是多少？", "en": "When is the HSK exam?"}
 REASON = {"zh": "美琳说小满忘了她的猫，来查一下", "en": "Tom says that Atlas forgot his branch"}
 
 
@@ -150,17 +150,16 @@ def reading(view):
 
 
 def preview(view):
-    agent = {"zh": "xiaoman", "en": "atlas"}[view.language]
-    view.go(f"/agents/{agent}/settings/")
+    view.go("/agents/mentor/settings/")  # of the others something was changed: that takes a reason
     view.page.locator("#preview select").select_option(PEOPLE[view.language])
     view.answer_to(lambda: view.page.fill("#preview [name=message]", MESSAGE[view.language]))
 
 
 def tried(view):
     view.go("/playground/")
-    view.page.select_option("[name=agent]", {"zh": "xiaoman", "en": "atlas"}[view.language])
+    view.page.select_option("[name=agent]", "mentor")
     view.page.fill("[name=user_id]", PEOPLE[view.language])
-    view.page.fill("[name=query]", WORDS[view.language])
+    view.page.fill("[name=query]", MESSAGE[view.language])
     view.answer_to(view.page.locator("main .btn-primary").click)
 
 
