@@ -152,7 +152,8 @@ def reading(view):
 def preview(view):
     view.go("/agents/mentor/settings/")  # of the others something was changed: that takes a reason
     view.page.locator("#preview select").select_option(PEOPLE[view.language])
-    view.answer_to(lambda: view.page.fill("#preview [name=message]", MESSAGE[view.language]))
+    view.page.fill("#preview [name=message]", MESSAGE[view.language])
+    expect(view.page.locator("#preview .hit").first).to_be_visible()
 
 
 def tried(view):
