@@ -160,12 +160,17 @@ class KeyState(models.TextChoices):
     IDLE = "idle", _("Not used for 90 days")
 
 
+def live_at(now: datetime) -> Q:
+    """Return the condition of keys that are taken: neither revoked nor expired."""
+    return Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=now))
+
+
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
     """Keys by what can be done with them at a moment."""
 
     def live(self, now: datetime) -> ApiKeyQuerySet:
         """Return the keys that open something."""
-        return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), revoked_at=None)
+        return self.filter(live_at(now))
 
     def in_state(self, state: str, now: datetime) -> ApiKeyQuerySet:
         """Return the keys in a `KeyState`; all for any other text."""

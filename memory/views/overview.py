@@ -58,7 +58,7 @@ def overview(request: PageRequest) -> HttpResponse:
 
 
 def _of_server(request: PageRequest, asked: Asked, now: datetime) -> dict[str, Any]:
-    entries = roster.entries()
+    entries = roster.entries(now=now)
     agents = [entry.agent for entry in entries]
     chosen = _chosen(agents, asked.agent)
     shown = [entry for entry in entries if chosen in {None, entry.agent}]

@@ -114,7 +114,7 @@ def _agents(report: Report) -> Iterator[Metric]:
 
 
 def _keys(report: Report) -> Iterator[Metric]:
-    live = ApiKey.objects.filter(revoked_at=None, agent__is_active=True)
+    live = ApiKey.objects.live(report.at).filter(agent__is_active=True)
     yield Metric("hippo_api_keys_live", "Keys that are taken.", [({}, live.count())])
 
 

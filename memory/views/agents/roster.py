@@ -73,8 +73,9 @@ def agent_list(request: PageRequest) -> HttpResponse:
     """Show agents with their figures, narrowed by name and in an order."""
     query, sort = request.GET.get("q", "").strip(), request.GET.get("sort", "")
     sort = sort if sort in ORDERS else "name"
-    entries = [entry for entry in roster.entries() if _matches(entry.agent, query)]
-    span = Span.until(timezone.now(), _WEEK)
+    now = timezone.now()
+    entries = [entry for entry in roster.entries(now=now) if _matches(entry.agent, query)]
+    span = Span.until(now, _WEEK)
     agents = [entry.agent for entry in entries]
     found = sums.of_server(agents, first=span.first, today=span.today)
     rows = sorted((_row(entry, found, span) for entry in entries), key=ORDERS[sort][1])

@@ -2,12 +2,14 @@
 
 import json
 import re
+from datetime import timedelta
 
 import pytest
 from django.conf import settings as configured
 from django.utils import timezone
 
 from agents.auth import issue_key
+from agents.models import ApiKey
 from memory.models import Job
 from memory.retrieval.lexical import SearchRequest
 from memory.services.figures import recall_counts
@@ -156,6 +158,15 @@ def test_they_cost_as_many_queries_with_many_memories_as_with_few(
     for number in range(30):
         remember(ada, f"user {number}", f"note number {number}")
     cost()
+
+
+def test_only_keys_that_are_taken_are_counted(ada, scrape):
+    issue_key(ada)
+    issue_key(ada, expires_at=timezone.now() + timedelta(days=1))
+    issue_key(ada, expires_at=timezone.now() - timedelta(seconds=1))
+    ApiKey.objects.filter(pk=issue_key(ada)[0].pk).update(revoked_at=timezone.now())
+
+    assert "hippo_api_keys_live 2" in scrape().content.decode().splitlines()
 
 
 def test_what_agents_did_is_counted(agent, remember, scrape):

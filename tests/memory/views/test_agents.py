@@ -168,3 +168,11 @@ def test_a_switch_says_what_it_is_now(ada, web):
     assert "checked" not in answer
     assert not MemoryConfig.objects.get(agent=ada).enabled
     assert "setting changed" in text_of(web.get(f"/agents/{ada.name}/activity/"))
+
+
+def test_an_agent_whose_keys_all_ended_has_none(ada, web):
+    issue_key(ada, expires_at=timezone.now() - timedelta(seconds=1))
+    assert "no key" in text_of(web.get("/agents/"))
+
+    issue_key(ada, expires_at=timezone.now() + timedelta(days=1))
+    assert "no key" not in text_of(web.get("/agents/"))
