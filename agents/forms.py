@@ -53,6 +53,18 @@ class ProfileForm(forms.ModelForm):
         ]
 
 
+def _check_password(form: forms.Form) -> None:
+    """Say beside the field what is wrong with a password that was typed for a new account."""
+    value = form.cleaned_data
+    if not value.get("password"):
+        return
+    account = get_user_model()(username=value.get("username", ""))
+    try:
+        password_validation.validate_password(value["password"], account)
+    except ValidationError as error:
+        form.add_error("password", error)
+
+
 class OperatorForm(forms.Form):
     """The first account: it operates everything."""
 
@@ -104,12 +116,8 @@ class OperatorForm(forms.Form):
         password = value.get("password", "")
         if password and value.get("again", password) != password:
             self.add_error("again", _("The two passwords differ."))
-        elif password:
-            account = get_user_model()(username=value.get("username", ""))
-            try:
-                password_validation.validate_password(password, account)
-            except ValidationError as error:
-                self.add_error("password", error)
+        else:
+            _check_password(self)
         return value
 
 
@@ -142,14 +150,8 @@ class AccountForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         """Return the values, if a password that was typed is good enough."""
-        value = self.cleaned_data
-        if password := value.get("password", ""):
-            account = get_user_model()(username=value.get("username", ""))
-            try:
-                password_validation.validate_password(password, account)
-            except ValidationError as error:
-                self.add_error("password", error)
-        return value
+        _check_password(self)
+        return self.cleaned_data
 
 
 class RoleForm(forms.Form):

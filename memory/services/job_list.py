@@ -42,7 +42,9 @@ def find(account: Any, job_id: int) -> Job:
 
 def at_work(account: Any) -> list[Job]:
     """Return what of the account's waits or runs, newest first; of the newest hundred."""
-    return list(visible_to(account).filter(state__in=ACTIVE)[:100])
+    # every page asks: what a job is told and where it is may be large
+    light = visible_to(account).defer("payload", "log", "checkpoint", "result")
+    return list(light.filter(state__in=ACTIVE)[:100])
 
 
 def steps_of(job: Job, *, now: datetime) -> list[Step]:

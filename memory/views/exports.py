@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.decorators import login_required
+from django.core.exceptions import ValidationError
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -17,13 +18,12 @@ from agents import audit
 from agents.models import AuditAction
 from agents.preferences import PageRequest
 from agents.roles import VIEW_CONTENT
-from memory.analyzer import fold
 from memory.forms import BrowseForm
 from memory.services.transfers import exporting
 from memory.services.transfers.exporting import Choice
+from memory.views.people import validate_reason
 from memory.views.places import PlaceForm
 
-_REASON_CHARS = 10
 _FILTERS = ("type", "tag", "after", "before", "status", "kind", "source", "importance", "unused")
 FORMAT_LABELS = {
     "jsonl": gettext_lazy("JSON lines: everything, with all earlier versions"),
@@ -58,8 +58,11 @@ class ExportForm(PlaceForm):
         cleaned = super().clean()
         if not self.errors:
             _places, is_own = self.chosen()
-            if not is_own and len(fold(cleaned["reason"])) < _REASON_CHARS:
-                self.add_error("reason", _("At least ten characters that can be read."))
+            if not is_own:
+                try:
+                    validate_reason(cleaned["reason"])
+                except ValidationError as error:
+                    self.add_error("reason", error)
         return cleaned
 
 

@@ -40,6 +40,12 @@ _REASON_CHARS = 10
 logger = logging.getLogger(__name__)
 
 
+def validate_reason(reason: str) -> None:
+    """Raise ValidationError unless there is something to read in a reason."""
+    if len(fold(reason)) < _REASON_CHARS:
+        raise ValidationError(_("At least ten characters that can be read."))
+
+
 class ReasonForm(forms.Form):
     """Why somebody reads what is not theirs."""
 
@@ -47,16 +53,10 @@ class ReasonForm(forms.Form):
         label=gettext_lazy("Reason"),
         min_length=_REASON_CHARS,
         max_length=500,
+        validators=[validate_reason],
         widget=forms.Textarea(attrs={"rows": 3}),
         help_text=gettext_lazy("At least ten characters. Whoever the memories are about sees it."),
     )
-
-    def clean_reason(self) -> str:
-        """Return the reason, if there is something to read in it."""
-        reason: str = self.cleaned_data["reason"]
-        if len(fold(reason)) < _REASON_CHARS:
-            raise ValidationError(_("At least ten characters that can be read."))
-        return reason
 
 
 def for_readers(view: View) -> View:

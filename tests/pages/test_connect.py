@@ -12,6 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright._impl._driver import compute_driver_executable
 from playwright.sync_api import expect
 
+from tests.pages.conftest import on_both_engines
 from tests.pages.site import manage
 from tests.pages.steps import AXE, settle, toast
 
@@ -67,8 +68,10 @@ def row_of(page, name, number=0):
     return page.locator("#list tbody tr", has_text=name).nth(number)
 
 
-def test_a_key_leads_to_the_first_call(browse, site, run):
-    manage(site, "create_agent", AGENT, "--language", "zh-hans")
+@on_both_engines
+def test_a_key_leads_to_the_first_call(browse, site, run, request):
+    engine = request.node.callspec.params["site"]
+    manage(site, "create_agent", AGENT, "--language", "zh-hans", "--backend", engine)
     page = browse("olga", permissions=["clipboard-read", "clipboard-write"])
 
     key = make_key(page, site, "laptop", AGENT)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.db import DatabaseError
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 
 from agents.models import Agent, Backend
@@ -15,12 +14,11 @@ from agents.preferences import PageRequest
 from memory.databases import Place
 from memory.errors import BackendUnavailable
 from memory.models import Job, JobState
-from memory.services import maintenance
+from memory.services import job_list, maintenance
 from memory.services.moves import moving, placing, trials
 
 _LOOKED_AT_FOR = timedelta(days=1)
 """So long a move that failed stays on the page."""
-_TIME_LEFT_AFTER = timedelta(seconds=5)
 
 
 def section(request: PageRequest, agent: Agent, **context: Any) -> dict[str, Any]:
@@ -71,7 +69,6 @@ def _is_news(job: Job, agent: Agent, has_copy: bool) -> bool:
 
 
 def move_context(job: Job) -> dict[str, Any]:
-    names = [line[1] for line in job.log]
     reached = moving.STEPS.index(job.step) if job.step in moving.STEPS else -1
     steps = [
         {"name": _(name), "is_done": place < reached, "is_now": place == reached}
@@ -81,17 +78,8 @@ def move_context(job: Job) -> dict[str, Any]:
         "job": job,
         "target": _target(job),
         "steps": steps,
-        "seconds_left": seconds_left(job, now=timezone.now()) if names else None,
+        "seconds_left": job_list.seconds_left(job, now=timezone.now()),
     }
-
-
-def seconds_left(job: Job, *, now: datetime) -> int | None:
-    """Return how long the present step of a job will take at its pace; None while unknown."""
-    started = parse_datetime(job.log[-1][0]) if job.log else None
-    if started is None or not job.total or not job.done or now - started < _TIME_LEFT_AFTER:
-        return None
-    left = (now - started).total_seconds() * max(job.total - job.done, 0) / job.done
-    return round(left)
 
 
 def _target(job: Job) -> Place:

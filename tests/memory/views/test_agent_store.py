@@ -11,9 +11,9 @@ from memory.databases import Place
 from memory.errors import HippoError
 from memory.models import Job, JobState, Memory
 from memory.services import job_kinds, jobs, memories
+from memory.services.job_list import seconds_left
 from memory.services.moves import moving
 from memory.services.moves.trials import try_place
-from memory.views.agents.store_section import seconds_left
 from tests.conftest import MING, NOW
 from tests.memory.views.operators import htmx, make_operator
 
@@ -299,7 +299,7 @@ def test_old_copies_are_not_erased_while_a_move_is_at_work(agent, web, target, r
 
 
 def test_the_steps_and_the_time_left_are_told():
-    job = Job(kind="move", done=50, total=200)
+    job = Job(kind="move", state="running", done=50, total=200)
     job.log = [[NOW.isoformat(), "copying", 0, None]]
 
     def left(seconds):
