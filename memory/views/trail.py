@@ -22,12 +22,12 @@ from agents.models import Agent, AuditAction, AuditEntry
 from agents.preferences import PageRequest
 from agents.roles import for_operators
 from memory.forms import DAYS
+from memory.services.transfers.cells import guarded
 
 ENTRIES = 50
 COLUMNS = (
     "created_at", "action", "actor", "subject", "user_id", "agent", "reason", "detail", "count",
 )  # fmt: skip
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 class TrailForm(forms.Form):
@@ -132,7 +132,7 @@ def _csv(entries: Iterable[AuditEntry]) -> Iterator[str]:
     yield "\ufeff"  # without it Excel takes Chinese for something else
     yield writer.writerow(COLUMNS)
     for entry in entries:
-        yield writer.writerow([_harmless(str(value)) for value in _record(entry).values()])
+        yield writer.writerow([guarded(str(value)) for value in _record(entry).values()])
 
 
 def _jsonl(entries: Iterable[AuditEntry]) -> Iterator[str]:
@@ -159,8 +159,3 @@ def _record(entry: AuditEntry) -> dict[str, str | int]:
         entry.count,
     )
     return dict(zip(COLUMNS, values, strict=True))
-
-
-def _harmless(text: str) -> str:
-    """Return a cell that no spreadsheet takes for a formula."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
