@@ -78,7 +78,7 @@ def detail_link(detail: str) -> SafeString | str:
         address = reverse("erased", args=[number])
     except NoReverseMatch:
         return ""
-    return format_html('<a href="{}">{} {}</a>', address, _("receipt"), number)
+    return format_html('<a class="h-link" href="{}">{} {}</a>', address, _("receipt"), number)
 
 
 @register.filter
