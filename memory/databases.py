@@ -27,7 +27,9 @@ from agents.models import Agent, Backend, MemoryConfig
 from memory.errors import BackendUnavailable, UnscopedQuery
 
 MYSQL_ALIAS = "mysql"
-CONTROL_PLANE_MODELS = frozenset({"nodelease", "job", "formerstore", "pulse"})
+CONTROL_PLANE_MODELS = frozenset(
+    {"nodelease", "job", "formerstore", "pulse", "modelendpoint", "goldenquestion", "goldenrun"}
+)
 """Models of this app that live in `default` only."""
 
 MYSQL_SILENT = gettext_noop("MySQL does not answer: %s. Check MYSQL_URL and that the server runs.")

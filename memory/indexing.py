@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import Any
 
 from memory.analyzer import ANALYZER_VERSION, document_terms, encode_term, fold, scope_key
 from memory.drafts import MemoryDraft
-from memory.models import Memory, MemoryTerms, Scope
+from memory.models import Memory, MemoryTerms, MemoryVector, Scope
 
 _MAX_REPEATS = 16
 """Past this a further repeat changes a score by less than anyone could see."""
@@ -17,10 +18,11 @@ _MAX_REPEATS = 16
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """The terms of a memory's three fields, before they carry a scope."""
+    """The terms of a memory's three fields, before they carry a scope, and its content's digest."""
 
     fields: tuple[list[str], list[str], list[str]]
     folded: str
+    digest: str
 
 
 def analyze(memory: Memory | MemoryDraft) -> Analysis:
@@ -31,7 +33,22 @@ def analyze(memory: Memory | MemoryDraft) -> Analysis:
     described = " \n".join([memory.description, *_texts(memory.detail), *memory.tags])
     texts = (memory.name, described, memory.content)
     name, description, content = (_bounded(document_terms(text)) for text in texts)
-    return Analysis((name, description, content), "\n".join(map(fold, texts)))
+    folded = "\n".join(map(fold, texts))
+    return Analysis((name, description, content), folded, content_digest(memory.content))
+
+
+def content_digest(content: str) -> str:
+    """Return what is equal for contents that differ in case, width, signs or space alone."""
+    return folded_digest(fold(content))
+
+
+def folded_digest(folded: str) -> str:
+    """Return the digest of a content that `fold` has folded.
+
+    Of a content without a letter or digit it is that of its signs.
+    """
+    telling = "".join(filter(str.isalnum, folded))
+    return hashlib.blake2b((telling or folded).encode(), digest_size=16).hexdigest()
 
 
 def index_row(memory: Memory, scope: Scope, analysis: Analysis) -> MemoryTerms:
@@ -46,6 +63,11 @@ def index_row(memory: Memory, scope: Scope, analysis: Analysis) -> MemoryTerms:
         content_terms=len(analysis.fields[-1]),
         analyzer_version=ANALYZER_VERSION,
     )
+
+
+def vector_row(memory: Memory, scope: Scope, analysis: Analysis) -> MemoryVector:
+    """Return the unsaved row in which the vector of `memory` will be."""
+    return MemoryVector(memory_id=memory.pk, scope_id=scope.pk, digest=analysis.digest)
 
 
 def _bounded(terms: list[str]) -> list[str]:

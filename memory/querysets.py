@@ -14,7 +14,7 @@ from memory.databases import store_alias
 from memory.fts import TermQuery, match_text, matches
 
 if TYPE_CHECKING:
-    from memory.models import Memory, MemoryTerms, Scope  # noqa: F401
+    from memory.models import Memory, MemoryTerms, MemoryVector, Scope  # noqa: F401
 
 
 class ScopeQuerySet(models.QuerySet["Scope"]):
@@ -128,3 +128,16 @@ class MemoryTermsQuerySet(models.QuerySet["MemoryTerms"]):
     def of_scope(self, scope: Scope) -> Self:
         """Return the index rows of a scope that was looked up by agent and user."""
         return self.using(scope._state.db).filter(scope_id=scope.pk)
+
+
+class MemoryVectorQuerySet(models.QuerySet["MemoryVector"]):
+    """The vectors of one store, those that are still to be made among them."""
+
+    def of_scope(self, scope: Scope) -> Self:
+        """Return the rows of a scope that was looked up by agent and user."""
+        return self.using(scope._state.db).filter(scope_id=scope.pk)
+
+    def pending(self, model: str) -> Self:
+        """Return the rows that `model` has not embedded: new texts, and other models' vectors."""
+        # two ranges of an index, which no engine makes of an inequality
+        return self.filter(models.Q(model__lt=model) | models.Q(model__gt=model))

@@ -17,6 +17,8 @@ os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 if not os.environ.get("TEST_MYSQL_URL"):
     raise RuntimeError("Run the tests with ./run test: it starts MySQL and sets TEST_MYSQL_URL.")
 os.environ["MYSQL_URL"] = os.environ["TEST_MYSQL_URL"]
+# a second to load the model in every process; what is about meaning asks for it
+os.environ["EMBEDDINGS"] = "none"
 
 from config.settings import *  # noqa: E402, F403
 from config.settings import DATA_DIR, DATABASES  # noqa: E402

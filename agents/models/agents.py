@@ -138,6 +138,16 @@ class MemoryConfig(models.Model):
         default=1_000,
         validators=[MinValueValidator(50), MaxValueValidator(100_000)],
     )
+    min_score = models.FloatField(
+        _("silence below"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0.0), MaxValueValidator(1.0)],
+    )
+    """Hits of a lower score are noise; None for the calibrated default."""
+    reranks = models.BooleanField(_("a model picks among the best hits"), default=False)
+    synonyms = models.JSONField(_("synonyms"), default=list, blank=True)
+    """Groups of words that mean the same to this agent's users: [["k8s", "kubernetes"], …]."""
 
     class Meta:
         verbose_name = _("memory configuration")

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from memory.models.control import FormerStore, Job, JobState, NodeLease, Pulse
+from memory.models.control import (
+    FormerStore,
+    GoldenQuestion,
+    GoldenRun,
+    Job,
+    JobState,
+    ModelEndpoint,
+    ModelPurpose,
+    NodeLease,
+    Pulse,
+)
 from memory.models.counts import FIGURES, SAVED, TOOK, AgentDay, DayCounts, ScopeDay
 from memory.models.memories import (
     ActorKind,
@@ -20,6 +30,7 @@ from memory.models.memories import (
     Tier,
     Visibility,
 )
+from memory.models.vectors import MemoryVector
 
 __all__ = [
     "FIGURES",
@@ -29,6 +40,8 @@ __all__ = [
     "AgentDay",
     "DayCounts",
     "FormerStore",
+    "GoldenQuestion",
+    "GoldenRun",
     "IdempotencyRecord",
     "Job",
     "JobState",
@@ -37,6 +50,9 @@ __all__ = [
     "MemoryRevision",
     "MemoryTerms",
     "MemoryType",
+    "MemoryVector",
+    "ModelEndpoint",
+    "ModelPurpose",
     "NodeLease",
     "OwnerKind",
     "Pulse",

@@ -6,7 +6,7 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from agents.fields import ExactCharField
+from agents.fields import ExactCharField, ExactTextField
 from agents.models import Backend
 from memory.fields import ExactJSONField
 
@@ -109,3 +109,68 @@ class Pulse(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} {self.at}"
+
+
+class ModelPurpose(models.TextChoices):
+    """What a model is called for."""
+
+    EMBEDDINGS = "embeddings", _("embeddings")
+    CHAT = "chat", _("chat")
+
+
+class ModelEndpoint(models.Model):
+    """A model's address as an operator set it; what the environment says stands above it."""
+
+    purpose = models.CharField(max_length=10, choices=ModelPurpose, primary_key=True)
+    provider = models.CharField(max_length=20)
+    url = models.CharField(max_length=500, blank=True)
+    model = models.CharField(max_length=200, blank=True)
+    sealed_key = models.TextField(blank=True)
+    """The key, encrypted with SECRET_KEY; never shown again."""
+    changed_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.purpose}: {self.provider} {self.model}"
+
+
+class GoldenQuestion(models.Model):
+    """A question of an agent with what must come back for it, and what must not.
+
+    `expected` and `unwanted` hold texts: a memory's id, or words that its name or content holds.
+    """
+
+    agent_id = models.BigIntegerField()
+    user_id = ExactCharField(max_length=255)
+    question = ExactTextField()
+    expected = ExactJSONField(default=list)
+    unwanted = ExactJSONField(default=list)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        indexes = [models.Index(fields=["agent_id", "id"], name="golden_question_by_agent")]
+
+    def __str__(self) -> str:
+        return f"{self.agent_id}: {self.question[:50]}"
+
+
+class GoldenRun(models.Model):
+    """One asking of all of an agent's golden questions, kept to be compared with others."""
+
+    agent_id = models.BigIntegerField()
+    mode = models.CharField(max_length=10)
+    account_id = models.BigIntegerField(null=True)
+    passed = models.PositiveIntegerField(default=0)
+    failed = models.PositiveIntegerField(default=0)
+    p50_ms = models.FloatField(default=0.0)
+    p95_ms = models.FloatField(default=0.0)
+    settings = ExactJSONField(default=dict)
+    """What the run's answers depended on: threshold, embedding model, analyzer version."""
+    results = ExactJSONField(default=list)
+    """For each question: its id, whether it passed, the ids that came back, what was missed."""
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        indexes = [models.Index(fields=["agent_id", "id"], name="golden_run_by_agent")]
+
+    def __str__(self) -> str:
+        return f"{self.agent_id}: {self.passed} of {self.passed + self.failed}"

@@ -113,6 +113,8 @@ class Scope(models.Model):
     state = models.CharField(max_length=10, choices=StoreState, default=StoreState.OPEN)
     memory_count = models.PositiveBigIntegerField(default=0)
     content_terms = models.PositiveBigIntegerField(default=0)
+    vector_stamp = models.PositiveBigIntegerField(default=0)
+    """Raised by every transaction that writes vectors of the scope."""
 
     objects = ScopeQuerySet.as_manager()
 

@@ -24,12 +24,13 @@ from agents.models import Agent
 from memory.databases import store_alias
 from memory.drafts import DRAFT_FIELDS, MemoryDraft, parse_detail, parse_reason, parse_user_id
 from memory.errors import StoreNotOpen, UnknownMemory, VersionConflict
-from memory.indexing import Analysis, analyze, index_row
+from memory.indexing import Analysis, analyze, index_row, vector_row
 from memory.models import (
     ActorKind,
     Memory,
     MemoryRevision,
     MemoryTerms,
+    MemoryVector,
     Scope,
     Status,
     Store,
@@ -162,25 +163,23 @@ def insert(scope: Scope, analyzed: Sequence[tuple[Memory, Analysis]]) -> None:
         memory.scope_id = scope.pk
     for batch in batches(memories, lambda memory: len(memory.content)):
         Memory.objects.using(scope._state.db).bulk_create(batch)
-    _add_rows(
-        scope,
-        [
-            index_row(memory, scope, analysis)
-            for memory, analysis in analyzed
-            if memory.status != Status.TRASHED
-        ],
-    )
+    _add_rows(scope, [pair for pair in analyzed if pair[0].status != Status.TRASHED])
 
 
 def index(scope: Scope, memories: Sequence[Memory]) -> None:
     """Add index rows for memories that have none, and count them."""
-    _add_rows(scope, [index_row(memory, scope, analyze(memory)) for memory in memories])
+    _add_rows(scope, [(memory, analyze(memory)) for memory in memories])
 
 
-def _add_rows(scope: Scope, rows: Sequence[MemoryTerms]) -> None:
+def _add_rows(scope: Scope, analyzed: Sequence[tuple[Memory, Analysis]]) -> None:
+    rows = [index_row(memory, scope, analysis) for memory, analysis in analyzed]
     for batch in batches(rows, lambda row: len(row.terms) + len(row.folded)):
         MemoryTerms.objects.using(scope._state.db).bulk_create(batch)
     count_terms(scope, len(rows), sum(row.content_terms for row in rows))
+    vectors = [vector_row(memory, scope, analysis) for memory, analysis in analyzed]
+    for vector in vectors:
+        vector.stamp = scope.vector_stamp
+    MemoryVector.objects.using(scope._state.db).bulk_create(vectors, batch_size=_MAX_ROWS)
 
 
 def batches(rows: Iterable[Row], size: Callable[[Row], int]) -> Iterator[list[Row]]:
@@ -205,16 +204,19 @@ def unindex(scope: Scope, memory_ids: Sequence[int]) -> int:
     rows = MemoryTerms.objects.of_scope(scope).filter(memory_id__in=memory_ids)
     lengths = list(rows.values_list("content_terms", flat=True))
     rows.delete()
+    MemoryVector.objects.of_scope(scope).filter(memory_id__in=memory_ids).delete()
     count_terms(scope, -len(lengths), -sum(lengths))
     return len(lengths)
 
 
 def count_terms(scope: Scope, memories: int, content_terms: int) -> None:
-    """Add to the statistics of a locked scope."""
+    """Add to the statistics of a locked scope, and to its stamp, for vectors come or go too."""
     if memories or content_terms:
+        scope.vector_stamp += 1
         Scope.objects.using(scope._state.db).filter(pk=scope.pk).update(
             memory_count=F("memory_count") + memories,
             content_terms=F("content_terms") + content_terms,
+            vector_stamp=scope.vector_stamp,
         )
 
 
