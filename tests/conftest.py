@@ -11,7 +11,8 @@ from agents.models import Agent
 from memory import databases
 from memory.drafts import parse_draft
 from memory.models import ActorKind
-from memory.retrieval.lexical import SearchRequest, search
+from memory.retrieval.lexical import SearchRequest
+from memory.retrieval.search import search
 from memory.services import memories
 from memory.services.figures import recall_counts
 from memory.services.writing import Actor

@@ -27,7 +27,8 @@ from memory.drafts import MemoryDraft
 from memory.ids import next_ids
 from memory.indexing import analyze, index_row
 from memory.models import Memory, MemoryTerms, Scope, Status
-from memory.retrieval.lexical import SearchRequest, search
+from memory.retrieval.lexical import SearchRequest
+from memory.retrieval.search import search
 from memory.services import memories, writing
 
 SCOPE_SIZE = 1_000

@@ -70,7 +70,6 @@ def rank(
     counts: Counter[str],
     *,
     limit: int,
-    min_score: float,
 ) -> list[Ranked]:
     """Return the `limit` best candidates, best first; ties by newest, then by id.
 
@@ -84,11 +83,10 @@ def rank(
         for memory_id, created_at, found in weighed.documents
     ]
     # scores rise with what is reached: only the best need theirs
-    best = (
+    return [
         Ranked(memory_id, score(reached, weighed.most), found)
         for reached, _, memory_id, found in heapq.nlargest(limit, places)
-    )
-    return [each for each in best if each.score >= min_score]
+    ]
 
 
 def weigh(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
@@ -16,7 +16,7 @@ from memory.databases import store_alias
 from memory.models import Memory, Scope, Status
 from memory.querysets import MemoryQuerySet, ScopeQuerySet
 from memory.retrieval import candidates
-from memory.retrieval.bm25f import Ranked, WeightedQuery, rank
+from memory.retrieval.bm25f import Ranked, WeightedQuery, rank, reach, weigh
 from memory.retrieval.candidates import Candidates, Wanted
 from memory.retrieval.candidates import SearchRequest as SearchRequest
 
@@ -34,19 +34,26 @@ class Hit:
 class SearchResult:
     """Hits, best first; `truncated` where more memories matched than were ranked.
 
-    `by_type` counts all that were ranked, whatever their score and the limit.
+    `by_type` counts all that were ranked by words, whatever their score and the limit. `mode` is
+    how they were found, `degraded` what could not be done as asked. `abstained` where there
+    is nothing but noise: then the `nearest` of it are here.
     """
 
     hits: tuple[Hit, ...] = ()
     truncated: bool = False
     by_type: Counter[str] = field(default_factory=Counter)
+    mode: str = "lexical"
+    degraded: tuple[str, ...] = ()
+    abstained: bool = False
+    nearest: tuple[Hit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The best candidates; `words` maps the terms that may have matched to what people read.
+    """What may match; `words` maps the terms that may have matched to what people read.
 
-    Found by `queries` among `candidates`, or letter by letter by `literals` with `share`.
+    `candidates` found by `queries`; or the `best`, found letter by letter by `literals` with
+    `share`.
     """
 
     best: Sequence[Ranked] = ()
@@ -58,40 +65,62 @@ class Found:
     literals: tuple[str, ...] = ()
     share: float = 1.0
 
-
-def search(agent: Agent, user_id: str, request: SearchRequest, *, now: datetime) -> SearchResult:
-    """Return the memories of (agent, user_id) that match `request.query`.
-
-    Any of the query's words may match. Ties go to the newest. Three queries: scope,
-    candidates, memories; past `candidates.MAX_CANDIDATES` candidates two more and one for every
-    term that is admitted. A query without a letter, digit or symbol finds nothing.
-    """
-    scope = find_scope(agent, user_id)
-    return search_scopes([scope] if scope else [], request, now=now)
+    @property
+    def is_askable(self) -> bool:
+        """Return whether there is a word to ask by: signs and greetings mean nothing."""
+        return bool(self.literals) or any(query.weights for query in self.queries.values())
 
 
 def search_scopes(
     scopes: Sequence[Scope], request: SearchRequest, *, now: datetime
 ) -> SearchResult:
-    """Return the memories of several scopes in one store that match, ranked among each other.
+    """Return the memories of several scopes in one store that hold any of the query's words.
 
-    Each memory is scored by its own scope's statistics; the queries are those of one scope.
+    Ranked among each other, each scored by its own scope's statistics; the queries are those of
+    one scope: candidates and memories, and past `candidates.MAX_CANDIDATES` candidates two more
+    and one for every term that is admitted. A query without a letter, digit or symbol finds
+    nothing.
     """
     if not scopes or request.limit < 1:
         return SearchResult()
     wanted = Wanted(scopes, request, now)
     found = find(wanted)
-    hits = _fetch(wanted, found.best, found.words)
-    return SearchResult(hits, found.truncated, found.by_type)
+    best = ranked(wanted, found, request.limit)
+    kept = [each for each in best if each.score >= request.min_score]
+    return SearchResult(fetch(wanted, kept, found.words), found.truncated, found.by_type)
 
 
 def find(wanted: Wanted) -> Found:
-    """Return the best candidates, however they are found: by signs, by words, by short words."""
+    """Return the candidates, however they are found: by signs, by words, by short words."""
     request = wanted.request
-    found = _literal(wanted, analyzer.literals(request.query)) or _by_terms(wanted)
-    if not found and not request.is_message:
-        found = _literal(wanted, analyzer.short_words(request.query), share=0.5)
-    return found or Found()
+    if found := _literal(wanted, analyzer.literals(request.query)):
+        return found
+    found = _by_terms(wanted)
+    if not found.candidates.rows and not request.is_message:
+        return _literal(wanted, analyzer.short_words(request.query), share=0.5) or found
+    return found
+
+
+def ranked(wanted: Wanted, found: Found, limit: int) -> list[Ranked]:
+    """Return the `limit` best of what was found, best first, whatever their score."""
+    if found.literals:
+        return list(found.best[:limit])
+    return _ranked(wanted, found.queries, found.candidates, limit)
+
+
+def shares(scope: Scope, found: Found) -> dict[int, tuple[float, Collection[str]]]:
+    """Return of each candidate how much of the query's information it holds, and its terms.
+
+    1 is what counts as all of it; of a long query a memory may hold more.
+    """
+    if not found.candidates.rows:
+        return {}
+    rows = (row[:4] for row in found.candidates.rows)
+    weighed = weigh(scope, found.queries[scope.pk], rows, found.candidates.counts)
+    return {
+        memory_id: (reach(terms, weighed.gains) / weighed.most, terms)
+        for memory_id, _, terms in weighed.documents
+    }
 
 
 def literal_field(folded: str, literal: str) -> int:
@@ -138,9 +167,7 @@ def _literal(wanted: Wanted, literals: tuple[str, ...], share: float = 1.0) -> F
         fields = (literal_field(folded, literal) for literal in literals)
         places.append((literal_score(fields, share), created_at, memory_id))
     best = [
-        Ranked(memory_id, score, literals)
-        for score, _, memory_id in heapq.nlargest(wanted.request.limit, places)
-        if score >= wanted.request.min_score
+        Ranked(memory_id, score, literals) for score, _, memory_id in sorted(places, reverse=True)
     ]
     words = {literal: literal for literal in literals}
     return Found(
@@ -153,30 +180,23 @@ def _literal(wanted: Wanted, literals: tuple[str, ...], share: float = 1.0) -> F
     )
 
 
-def _by_terms(wanted: Wanted) -> Found | None:
-    """Rank memories in which any telling term of the query occurs."""
+def _by_terms(wanted: Wanted) -> Found:
+    """Find memories in which any telling term of the query occurs."""
     queries, words = candidates.encoded(wanted)
     found = candidates.find(wanted, queries, words)
-    if not found.rows:
-        return None
-    best = _ranked(wanted, queries, found.rows, found.counts)
     by_type = Counter(row[-1] for row in found.rows)
-    return Found(best, words, found.truncated, by_type, queries, found)
+    return Found((), words, found.truncated, by_type, queries, found)
 
 
 def _ranked(
-    wanted: Wanted,
-    queries: Mapping[int, WeightedQuery],
-    rows: Iterable[Sequence[Any]],
-    counts: Counter[str],
+    wanted: Wanted, queries: Mapping[int, WeightedQuery], found: Candidates, limit: int
 ) -> list[Ranked]:
     """Rank every scope's candidates by its statistics, and return the best of all."""
     by_scope: dict[int, list[Sequence[Any]]] = defaultdict(list)
-    for *row, scope_id, _ in rows:
+    for *row, scope_id, _ in found.rows:
         by_scope[scope_id].append(row)
-    limit, min_score = wanted.request.limit, wanted.request.min_score
     best = [
-        rank(scope, queries[scope.pk], by_scope[scope.pk], counts, limit=limit, min_score=min_score)
+        rank(scope, queries[scope.pk], by_scope[scope.pk], found.counts, limit=limit)
         for scope in wanted.scopes
         if scope.pk in by_scope
     ]
@@ -186,7 +206,8 @@ def _ranked(
     return heapq.nlargest(limit, chain.from_iterable(best), key=lambda each: (each.score, each.id))
 
 
-def _fetch(wanted: Wanted, best: Sequence[Ranked], words: Mapping[str, str]) -> tuple[Hit, ...]:
+def fetch(wanted: Wanted, best: Sequence[Ranked], words: Mapping[str, str]) -> tuple[Hit, ...]:
+    """Return ranked memories as hits, without those that are not to be recalled any more."""
     if not best:
         return ()
     alias = wanted.alias
@@ -204,10 +225,16 @@ def _fetch(wanted: Wanted, best: Sequence[Ranked], words: Mapping[str, str]) -> 
     found = {
         memory.pk: memory
         for memory in prepared.instances(Memory, rows, alias)
-        if memory.status in statuses and memory.scope_id in scope_ids
+        if memory.status in statuses
+        and memory.scope_id in scope_ids
+        and (wanted.request.filter.statuses or not _has_expired(memory, wanted.now))
     }
     return tuple(
         Hit(found[each.id], each.score, tuple(w for t, w in words.items() if t in each.matched))
         for each in best
         if each.id in found
     )
+
+
+def _has_expired(memory: Memory, now: datetime) -> bool:
+    return memory.expires_at is not None and memory.expires_at <= now

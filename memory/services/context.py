@@ -12,7 +12,8 @@ from datetime import datetime
 from agents.models import Agent
 from memory.analyzer import fold
 from memory.models import Memory, MemoryKind
-from memory.retrieval.lexical import Hit, SearchRequest, search
+from memory.retrieval.lexical import Hit, SearchRequest
+from memory.retrieval.search import search
 from memory.services.recall import is_paused, note
 
 MIN_SCORE = 0.22

@@ -21,7 +21,8 @@ from agents.models import Agent
 from memory.drafts import parse_time
 from memory.filters import MemoryFilter
 from memory.models import Memory
-from memory.retrieval.lexical import SearchRequest, search
+from memory.retrieval.lexical import SearchRequest
+from memory.retrieval.search import search
 from memory.services.transfers.transfer import import_lines
 
 _AGENT_PREFIX = "evaluate."

@@ -9,7 +9,8 @@ from datetime import datetime
 from agents.models import Agent, Pause
 from memory.errors import MemoryOff, MemoryPaused
 from memory.models import Memory
-from memory.retrieval.lexical import Hit, SearchRequest, search
+from memory.retrieval.lexical import Hit, SearchRequest
+from memory.retrieval.search import search
 from memory.services import memories
 from memory.services.figures import recall_counts
 

@@ -3,7 +3,8 @@
 import pytest
 
 from memory.retrieval import candidates, explanations
-from memory.retrieval.lexical import SearchRequest, search
+from memory.retrieval.lexical import SearchRequest
+from memory.retrieval.search import search
 from tests.conftest import NOW
 
 QUERIES = [

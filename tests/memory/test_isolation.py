@@ -8,7 +8,8 @@ from memory.errors import HippoError, UnknownMemory, UnscopedQuery
 from memory.filters import MemoryFilter
 from memory.fts import TermQuery
 from memory.models import Memory, MemoryRevision, MemoryTerms, Scope, Store
-from memory.retrieval.lexical import SearchRequest, search
+from memory.retrieval.lexical import SearchRequest
+from memory.retrieval.search import search
 from memory.services import memories
 from tests.conftest import MING, NOW, make_agent
 from tests.memory.rows import rows_of

@@ -16,7 +16,8 @@ from memory.filters import MemoryFilter
 from memory.fts import TermQuery
 from memory.models import Memory, Scope
 from memory.retrieval import bm25f, candidates
-from memory.retrieval.lexical import SearchRequest, search
+from memory.retrieval.lexical import SearchRequest
+from memory.retrieval.search import search
 from memory.services import memories
 from memory.services.writing import SYSTEM
 from tests.conftest import NOW

@@ -14,7 +14,8 @@ from memory.drafts import parse_draft
 from memory.errors import UnknownMemory, VersionConflict
 from memory.filters import MemoryFilter
 from memory.models import ActorKind
-from memory.retrieval.lexical import SearchRequest, search
+from memory.retrieval.lexical import SearchRequest
+from memory.retrieval.search import search
 from memory.services import memories
 from memory.services.writing import Actor
 

@@ -8,7 +8,8 @@ from django.utils import timezone
 
 from memory.drafts import parse_user_id
 from memory.management.base import HippoCommand, find_agent
-from memory.retrieval.lexical import SearchRequest, search
+from memory.retrieval.lexical import SearchRequest
+from memory.retrieval.search import search
 
 
 class Command(HippoCommand):

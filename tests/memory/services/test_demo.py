@@ -8,7 +8,8 @@ from django.contrib.auth import get_user_model
 
 from agents.models import Agent, Identity
 from memory.models import Memory, MemoryKind, MemoryType
-from memory.retrieval.lexical import SearchRequest, search
+from memory.retrieval.lexical import SearchRequest
+from memory.retrieval.search import search
 from memory.services import demo, maintenance, memories
 from memory.services.context import prefetch
 from memory.services.demo import DEMO_FILE, load_demo

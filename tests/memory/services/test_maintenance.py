@@ -11,7 +11,8 @@ from memory.analyzer import document_terms, encode_term, scope_key
 from memory.databases import store_alias
 from memory.drafts import parse_draft
 from memory.models import Memory, MemoryTerms, Scope
-from memory.retrieval.lexical import SearchRequest, search
+from memory.retrieval.lexical import SearchRequest
+from memory.retrieval.search import search
 from memory.services import maintenance, memories
 from tests.conftest import MING, NOW, make_agent
 from tests.memory.rows import assert_consistent

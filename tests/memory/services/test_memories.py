@@ -17,7 +17,8 @@ from memory.errors import InvalidMemory, StoreNotOpen, UnknownMemory, VersionCon
 from memory.filters import MemoryFilter
 from memory.models import ActorKind, Memory, MemoryRevision, Scope
 from memory.recall_log import log_of
-from memory.retrieval.lexical import SearchRequest, search
+from memory.retrieval.lexical import SearchRequest
+from memory.retrieval.search import search
 from memory.services import memories
 from memory.services.erasure import erase_agent, erase_scope
 from memory.services.writing import Actor
