@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +26,22 @@ from memory.analyzer import scope_key
 from memory.databases import forget_store, mysql_alias, store_alias
 from memory.drafts import MemoryDraft
 from memory.ids import next_ids
-from memory.indexing import analyze, index_row
-from memory.models import Memory, MemoryTerms, Scope, Status
+from memory.indexing import analyze, content_digest, index_row
+from memory.models import Memory, MemoryTerms, MemoryVector, Scope, Status
 from memory.retrieval.lexical import SearchRequest
 from memory.retrieval.search import search
 from memory.services import memories, writing
 
 SCOPE_SIZE = 1_000
 _TEXTS = 5_000
-_REPEATS = 15
+REPEATS = 15
 _SAVES = 200
 USER = "user-0"
 _WRITER = "writer"
 _NO_SCOPE = Scope(pk=0)
 Text = tuple[Memory, MemoryTerms]
+FillVector = Callable[[Memory, MemoryVector], None]
+"""Puts the vector of a memory into its row."""
 
 _SYLLABLES = "ba be bi bo ca ce da de di do fa fe ga go ka ke la le li lo ma me mi mo na ne".split()
 _COMMON_ENGLISH = (
@@ -149,7 +152,13 @@ def bulk_load(alias: str) -> Iterator[None]:
     _execute(alias, [f"ANALYZE TABLE {fts.TERMS_TABLE}", "ANALYZE TABLE memory_memory"])
 
 
-def load(agent: Agent, rows: int, corpus: Corpus, advance: Callable[[int], object]) -> None:
+def load(
+    agent: Agent,
+    rows: int,
+    corpus: Corpus,
+    advance: Callable[[int], object],
+    fill_vector: FillVector | None = None,
+) -> None:
     """Fill the store with scopes of `SCOPE_SIZE` up to `rows` memories in all."""
     alias = store_alias(agent)
     now = corpus.texts[0][0].created_at
@@ -161,12 +170,12 @@ def load(agent: Agent, rows: int, corpus: Corpus, advance: Callable[[int], objec
         for number in range(rows // SCOPE_SIZE):
             texts = draw.sample(corpus.texts, SCOPE_SIZE) if number else corpus.texts[:SCOPE_SIZE]
             scope = scopes.create(agent_id=agent.pk, user_id=f"user-{number}")
-            keep(scope, copies(scope, texts, now=now))
+            keep(scope, copies(scope, texts, now=now), fill_vector)
             advance(SCOPE_SIZE)
 
 
 def time_searches(agent: Agent, queries: Sequence[str], *, now: datetime) -> Timing:
-    """Return the median search and the median replay of its statements, taken in turn."""
+    """Return the median search by words and the median replay of its statements, in turn."""
     connection = connections[store_alias(agent)]
     searches, replays = [], []
     for query in queries:
@@ -177,11 +186,14 @@ def time_searches(agent: Agent, queries: Sequence[str], *, now: datetime) -> Tim
             statements.append((sql, params))  # noqa: B023  # of this round of the loop
             return execute(sql, params, many, context)
 
+        def once() -> object:
+            return search(agent, USER, request, mode="lexical", now=now)  # noqa: B023
+
         with connection.execute_wrapper(record):
-            search(agent, USER, request, now=now)
-        for _ in range(_REPEATS):
-            searches.append(_milliseconds(lambda: search(agent, USER, request, now=now)))  # noqa: B023
-            replays.append(_milliseconds(lambda: _replay(connection, statements)))  # noqa: B023
+            once()
+        for _ in range(REPEATS):
+            searches.append(milliseconds(once))
+            replays.append(milliseconds(lambda: _replay(connection, statements)))  # noqa: B023
     return Timing(statistics.median(searches), statistics.median(replays))
 
 
@@ -192,7 +204,7 @@ def time_saves(agent: Agent, corpus: Corpus, *, now: datetime) -> float:
         for memory, _ in corpus.texts[-_SAVES:]
     ]
     return statistics.median(
-        _milliseconds(lambda: memories.save(agent, _WRITER, draft, now=now))  # noqa: B023
+        milliseconds(lambda: memories.save(agent, _WRITER, draft, now=now))  # noqa: B023
         for draft in drafts
     )
 
@@ -232,15 +244,33 @@ def copies(
     return made
 
 
-def keep(scope: Scope, rows: Iterable[Text]) -> None:
-    """Write memories of a scope, those in the trash without their terms, and count them."""
+def keep(scope: Scope, rows: Iterable[Text], fill_vector: FillVector | None = None) -> None:
+    """Write memories of a scope, those in the trash without their index rows, and count them.
+
+    Their vectors wait to be made, as after a save, where `fill_vector` does not give them.
+    """
     rows = list(rows)
-    indexed = [terms for memory, terms in rows if memory.status != Status.TRASHED]
+    indexed = [(memory, terms) for memory, terms in rows if memory.status != Status.TRASHED]
     alias = scope._state.db
     with transaction.atomic(using=alias):
         Memory.objects.using(alias).bulk_create([memory for memory, _ in rows], batch_size=500)
-        MemoryTerms.objects.using(alias).bulk_create(indexed, batch_size=500)
-        writing.count_terms(scope, len(indexed), sum(row.content_terms for row in indexed))
+        MemoryTerms.objects.using(alias).bulk_create(
+            [terms for _, terms in indexed], batch_size=500
+        )
+        writing.count_terms(scope, len(indexed), sum(terms.content_terms for _, terms in indexed))
+        vectors = []
+        for memory, _ in indexed:
+            digest = _digest(memory.content)
+            row = MemoryVector(memory_id=memory.pk, scope_id=scope.pk, digest=digest)
+            row.stamp = scope.vector_stamp
+            if fill_vector:
+                fill_vector(memory, row)
+            vectors.append(row)
+        MemoryVector.objects.using(alias).bulk_create(vectors, batch_size=500)
+
+
+# the texts are a few thousand, however many copies there are
+_digest = lru_cache(maxsize=10_000)(content_digest)
 
 
 def _replay(connection: Any, statements: list[tuple[str, Any]]) -> None:
@@ -253,7 +283,8 @@ def _replay(connection: Any, statements: list[tuple[str, Any]]) -> None:
     cursor.close()
 
 
-def _milliseconds(work: Callable[[], object]) -> float:
+def milliseconds(work: Callable[[], object]) -> float:
+    """Return how long `work` takes."""
     started = time.perf_counter()
     work()
     return (time.perf_counter() - started) * 1000

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import cycle
@@ -180,13 +180,6 @@ def press(server: Server, queries: Sequence[str], seconds: float) -> Load:
     for thread in threads:
         thread.join()
     return load
-
-
-def milliseconds(work: Callable[[], object]) -> float:
-    """Return how long `work` takes."""
-    started = time.perf_counter()
-    work()
-    return (time.perf_counter() - started) * 1000
 
 
 def _one_of_ten(client: Client, name: str, turn: int, query: str) -> None:

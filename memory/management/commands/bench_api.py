@@ -49,8 +49,8 @@ class Command(HippoCommand):
                 client.recall(query)
             bare, recalls = [], []
             for query in queries * _ROUNDS:
-                bare.append(bench_server.milliseconds(client.bare))
-                recalls.append(bench_server.milliseconds(lambda: client.recall(query)))  # noqa: B023
+                bare.append(bench.milliseconds(client.bare))
+                recalls.append(bench.milliseconds(lambda: client.recall(query)))  # noqa: B023
             load = bench_server.press(server, queries, seconds)
         row: dict[str, Any] = {
             "backend": backend,

@@ -11,8 +11,12 @@ from django.utils import timezone
 
 from agents.models import Backend
 from memory.databases import mysql_obstacle
-from memory.management import bench
+from memory.llm.embeddings import Embedder
+from memory.management import bench, bench_hybrid
 from memory.management.base import HippoCommand, progress
+from memory.retrieval import embedder
+
+_LATE = {"nothing cached": "cold", "after a save": "saved", "after its vector": "embedded"}
 
 
 class Command(HippoCommand):
@@ -20,6 +24,12 @@ class Command(HippoCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--rows", default="10000,1000000", help="table sizes, by commas")
+        parser.add_argument(
+            "--mode",
+            choices=["lexical", "hybrid"],
+            default="lexical",
+            help="hybrid also shows what meaning adds to words",
+        )
         parser.add_argument("--backend", choices=Backend.values, help="by default both")
         parser.add_argument("--json", type=Path, metavar="OUT", help="also write the figures")
 
@@ -33,6 +43,9 @@ class Command(HippoCommand):
         backends = [options["backend"]] if options["backend"] else list(Backend.values)
         if Backend.MYSQL in backends and (obstacle := mysql_obstacle()):
             raise CommandError(f"{obstacle} Or measure with --backend sqlite.")
+        model = embedder.current() if options["mode"] == "hybrid" else None
+        if options["mode"] == "hybrid" and model is None:
+            raise CommandError("No model embeds here; set EMBEDDINGS=embedded.")
         now = timezone.now()
         corpus = bench.make_corpus(now)
         self.stdout.write(
@@ -41,7 +54,10 @@ class Command(HippoCommand):
         )
         rows: list[dict[str, Any]] = []
         for backend in backends:
-            rows.extend(self._measure(backend, sizes, corpus, now))
+            if model is None:
+                rows.extend(self._measure(backend, sizes, corpus, now))
+            else:
+                rows.extend(self._measure_hybrid(backend, sizes, corpus, model, now))
         if options["json"]:
             options["json"].write_text(json.dumps(rows, indent=1), encoding="utf-8")
 
@@ -78,4 +94,45 @@ class Command(HippoCommand):
                     "backend": backend, "rows": size, "kind": "save", "search_ms": save,
                     "growth": growth,
                 })  # fmt: skip
+        return rows
+
+    def _measure_hybrid(
+        self, backend: str, sizes: list[int], corpus: bench.Corpus, model: Embedder, now: Any
+    ) -> list[dict[str, Any]]:
+        """Measure one engine at every size by words and meaning, and print its table."""
+        rows: list[dict[str, Any]] = []
+        first: dict[str, float] = {}
+
+        def tell(kind: str, size: int, hybrid: float, lexical: float | None = None) -> None:
+            growth = hybrid / first.setdefault(kind, hybrid)
+            line = f"{'':10}{kind:18}{size:>10}{hybrid:>10.2f}{growth:>9.2f}"
+            row = {
+                "backend": backend, "rows": size, "kind": kind, "search_ms": hybrid,
+                "growth": growth,
+            }  # fmt: skip
+            if lexical is not None:
+                line += f"{lexical:>10.2f}{hybrid - lexical:>9.2f}"
+                row["lexical_ms"] = lexical
+            self.stdout.write(line)
+            rows.append(row)
+
+        with progress(len(corpus.texts), "Embedding", unit=" texts") as bar:
+            fill_vector = bench_hybrid.vectors_of(model, corpus, bar.update)
+        queries = [query for kind in corpus.queries.values() for query in kind]
+        embedding = bench_hybrid.time_embedding(model, queries)
+        self.stdout.write(
+            f"\n{model.model} embeds a query in {embedding:.2f} ms, which hybrid includes\n"
+            f"{backend:10}{'':18}{'rows':>10}{'hybrid':>10}{'÷ first':>9}{'lexical':>10}{'more':>9}"
+        )
+        for size in sizes:
+            with bench.throw_away_store(backend) as agent:
+                with progress(size, f"Loading {size} rows into {backend}", unit=" rows") as bar:
+                    bench.load(agent, size, corpus, bar.update, fill_vector)
+                for kind, of_kind in corpus.queries.items():
+                    pair = bench_hybrid.compare(agent, of_kind, now=now)
+                    tell(kind, size, pair.hybrid, pair.lexical)
+                late = bench_hybrid.time_late(agent, model, queries, now=now)
+                for kind, name in _LATE.items():
+                    tell(kind, size, getattr(late, name))
+                tell("save", size, bench.time_saves(agent, corpus, now=now))
         return rows

@@ -512,7 +512,7 @@ import django, json, pathlib, sys
 django.setup()
 from django.core.management import call_command
 from memory.management import bench
-bench._TEXTS, bench._REPEATS, bench._SAVES = 1_000, 1, 5
+bench._TEXTS, bench.REPEATS, bench._SAVES = 1_000, 1, 5
 for backend, rows in (("sqlite", "1000,2000"), ("mysql", "1000")):
     out = pathlib.Path({str(tmp_path)!r}, backend)
     call_command("bench_search", backend=backend, rows=rows, json=out, stdout=sys.stderr)
