@@ -30,10 +30,10 @@ from memory.ids import MAX_ID
 from memory.models import ActorKind, MemoryType, Status
 from memory.retrieval.lexical import Hit, SearchRequest
 from memory.services import memories
-from memory.services.context import MIN_SCORE, format_block, one_line
+from memory.services.context import format_block, one_line
 from memory.services.idempotency import Done, Ticket, once
 from memory.services.naming import find_named, save_named
-from memory.services.recall import recall, require_on
+from memory.services.recall import least_score, recall, require_on
 from memory.services.writing import Actor
 
 SAVE, RECALL = "memory_save", "memory_recall"
@@ -206,7 +206,7 @@ def _recall(call: Call) -> ToolAnswer:
         query,
         limit=_whole_number(values.get("limit", 5), "limit", MAX_RECALLED),
         filter=MemoryFilter(types=(kind,) if kind else ()),
-        min_score=MIN_SCORE,
+        min_score=least_score(call.agent),
     )
     found = recall(call.agent, call.user_id, request, now=call.now)
     text, shown = format_block(
@@ -224,7 +224,7 @@ def _recall(call: Call) -> ToolAnswer:
             left,
         )
         text = f"{text}\n{more % left}"
-    result = {"mode": found.mode, "degraded": degraded}
+    result = {"mode": found.mode, "degraded": degraded, "abstained": found.abstained}
     if not shown:
         text = _("Nothing about this is remembered. Try other words, or ask the user.")
     return ToolAnswer(True, result, text, found.hits[:shown])

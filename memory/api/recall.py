@@ -14,9 +14,9 @@ from memory.api.base import AgentView
 from memory.filters import MemoryFilter
 from memory.retrieval.lexical import SearchRequest
 from memory.serializers import hit_json, memory_json
-from memory.services.context import MIN_SCORE, prefetch
+from memory.services.context import prefetch
 from memory.services.instructions import system_prompt
-from memory.services.recall import due_reminders, recall
+from memory.services.recall import due_reminders, least_score, recall
 
 _TAGS = ("recall",)
 
@@ -40,11 +40,19 @@ class SearchView(AgentView):
                 created_after=body.get("after"),
                 created_before=body.get("before"),
             ),
-            min_score=body.get("min_score", MIN_SCORE),
+            min_score=body.get("min_score", least_score(self.agent)),
         )
         found = recall(self.agent, body["user_id"], wanted, mode=body["mode"], now=timezone.now())
         results = [hit_json(hit, body["user_id"]) for hit in found.hits]
-        return Response({"results": results, "mode": found.mode, "degraded": found.degraded})
+        return Response(
+            {
+                "results": results,
+                "mode": found.mode,
+                "degraded": found.degraded,
+                "abstained": found.abstained,
+                "nearest": [hit_json(hit, body["user_id"]) for hit in found.nearest],
+            }
+        )
 
 
 class PrefetchView(AgentView):
@@ -74,6 +82,7 @@ class PrefetchView(AgentView):
                     "used": found.tokens,
                     "budget": self.agent.memory_config.budget_tokens,
                 },
-                "degraded": ["truncated"] if found.truncated else [],
+                "degraded": found.degraded,
+                "abstained": found.abstained,
             }
         )

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+
+import numpy as np
 
 from agents.models import Agent
 from memory import analyzer
 from memory.models import Memory, Scope
-from memory.retrieval import bm25f, lexical
+from memory.retrieval import bm25f, hybrid, lexical, search
 from memory.retrieval.bm25f import DESCRIPTION_WEIGHT, NAME_WEIGHT, Weighed, WeightedQuery
+from memory.retrieval.calibration import score_of
 from memory.retrieval.candidates import MAX_CANDIDATES, SearchRequest, Wanted, encoded
 from memory.retrieval.lexical import Found
+from memory.retrieval.priors import lifted, priors
+from memory.retrieval.search import Meaning
 
 FIELDS = ("name", "description", "content")
 
@@ -28,14 +33,15 @@ class FieldCount:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one word adds to a score; `gain` and `nats` are information, 0 of a literal.
+    """What one word adds; `gain` and `nats` are information, 0 of a literal.
 
-    `weight` is the word's own in the query, `frequency` in how many memories it is.
+    `adds` is to the relevance, or by words alone to the score. `weight` is the word's own in the
+    query, `frequency` in how many memories it is.
     """
 
     word: str
     fields: tuple[FieldCount, ...]
-    score: float
+    adds: float
     weight: float = 1.0
     frequency: int = 0
     gain: float = 0.0
@@ -43,15 +49,31 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
-    """A score as the sum of its shares, the largest first.
+class Sense:
+    """What the meaning adds to the relevance, and what the neighbours in time do."""
 
-    `content_weight` is what a word of the content counts after its length; `nats` of `most`
-    are reached.
+    cosine: float
+    adds: float
+    beside: float
+    relevance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Where a score comes from.
+
+    By words alone `before`, the score before the priors, is the sum of the shares, the largest
+    first. With meaning (`sense`) the shares, the meaning and the neighbours add up to the
+    relevance, of which `before` is made. The `priors` are in log-odds and lead from there to the
+    `score`. `content_weight` is what a word of the content counts after its length; `nats` of
+    `most` are reached.
     """
 
     score: float
-    shares: tuple[Share, ...]
+    before: float
+    shares: tuple[Share, ...] = ()
+    sense: Sense | None = None
+    priors: Mapping[str, float] = field(default_factory=dict)
     content_terms: int = 0
     content_weight: float = 1.0
     nats: float = 0.0
@@ -78,11 +100,17 @@ class Reading:
 
 
 def explain(
-    agent: Agent, user_id: str, request: SearchRequest, ids: Collection[int], *, now: datetime
+    agent: Agent,
+    user_id: str,
+    request: SearchRequest,
+    ids: Collection[int],
+    *,
+    mode: str = "auto",
+    now: datetime,
 ) -> tuple[Reading, dict[int, Explanation]]:
-    """Return how a query is read, and explanations of those of `ids` that it finds.
+    """Return how a query is read, and explanations of those of `ids` that it can find.
 
-    Costs what the search costs, and one query more where it was letter by letter.
+    Costs what the search costs, and a query or two more.
     """
     scope = lexical.find_scope(agent, user_id)
     if scope is None:
@@ -90,7 +118,44 @@ def explain(
     wanted = Wanted([scope], request, now)
     found = lexical.find(wanted)
     explained = _of_literals(wanted, found, ids) if found.literals else _of_words(scope, found, ids)
-    return _reading(wanted, found), explained
+    meaning = search.meaning_of(scope, found, request, mode).meaning
+    if meaning:
+        explained = _with_sense(scope, found, meaning, explained, ids)
+    memories = Memory.objects.of_scopes([scope]).in_bulk(list(explained))
+    return _reading(wanted, found), {
+        pk: _with_priors(each, memories[pk], now)
+        for pk, each in explained.items()
+        if pk in memories
+    }
+
+
+def _with_sense(
+    scope: Scope,
+    found: Found,
+    meaning: Meaning,
+    explained: Mapping[int, Explanation],
+    ids: Collection[int],
+) -> dict[int, Explanation]:
+    """Explain by meaning too: what a word adds to the score becomes what it adds to relevance."""
+    shares = {pk: share for pk, (share, _) in lexical.shares(scope, found).items()}
+    weighed = hybrid.weigh(meaning.vectors, meaning.query, shares)
+    relevance, with_sense = weighed.relevance, {}
+    for place in np.flatnonzero(np.isin(weighed.ids, list(ids))).tolist():
+        pk = int(weighed.ids[place])
+        words = explained.get(pk, Explanation(0.0, 0.0))
+        reached, cosine = float(relevance[place]), float(weighed.meaning[place])
+        sense = Sense(cosine, hybrid.MEANING * cosine, float(weighed.beside[place]), reached)
+        by_word = tuple(
+            replace(share, adds=hybrid.WORDS * share.nats / words.most) for share in words.shares
+        )
+        before = score_of(reached)
+        with_sense[pk] = replace(words, before=before, shares=by_word, sense=sense)
+    return with_sense
+
+
+def _with_priors(explained: Explanation, memory: Memory, now: datetime) -> Explanation:
+    terms = priors(memory, now=now)
+    return replace(explained, score=lifted(explained.before, terms), priors=terms)
 
 
 def _reading(wanted: Wanted, found: Found) -> Reading:
@@ -129,9 +194,13 @@ def _of_words(scope: Scope, found: Found, ids: Collection[int]) -> dict[int, Exp
             weight = bm25f.content_weight(content_terms, average)
             fields = _by_field(query, terms, weight)
             reached = bm25f.reach(occurrences, weighed.gains)
+            score = bm25f.score(reached, weighed.most)
             explained[memory_id] = Explanation(
-                bm25f.score(reached, weighed.most),
+                score,
+                score,
                 _shares(found, query, weighed, occurrences, fields),
+                None,
+                {},
                 content_terms,
                 weight,
                 reached,
@@ -157,7 +226,7 @@ def _shares(
             Share(
                 word=found.words[term],
                 fields=fields[term],
-                score=score * nats / reached,
+                adds=score * nats / reached,
                 weight=query.weights[term],
                 frequency=weighed.frequency[term],
                 gain=weighed.gains[term],
@@ -198,5 +267,5 @@ def _of_literals(wanted: Wanted, found: Found, ids: Collection[int]) -> dict[int
             )
             for literal, place in zip(found.literals, places, strict=True)
         )
-        explained[memory_id] = Explanation(score, shares)
+        explained[memory_id] = Explanation(score, score, shares)
     return explained

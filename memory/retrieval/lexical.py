@@ -47,6 +47,11 @@ class SearchResult:
     abstained: bool = False
     nearest: tuple[Hit, ...] = ()
 
+    @property
+    def all_degraded(self) -> tuple[str, ...]:
+        """Return what was degraded, `truncated` among it."""
+        return (*self.degraded, "truncated") if self.truncated else self.degraded
+
 
 @dataclass(frozen=True, slots=True)
 class Found:

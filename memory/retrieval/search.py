@@ -6,16 +6,21 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
+
+from django.db import models
 
 from agents.models import Agent
+from memory import prepared
+from memory.filters import MemoryFilter
 from memory.llm.embeddings import Embedder, EmbeddingFailed
 from memory.models import Memory, Scope
 from memory.retrieval import embedder, hybrid, lexical
 from memory.retrieval.bm25f import Ranked
-from memory.retrieval.calibration import score_of
+from memory.retrieval.calibration import log_odds, score_of
 from memory.retrieval.candidates import MAX_CANDIDATES, SearchRequest, Wanted
 from memory.retrieval.lexical import Found, Hit, SearchResult
-from memory.retrieval.priors import lifted, priors
+from memory.retrieval.priors import MOST, lifted, priors
 from memory.retrieval.vectors import Floats, ScopeVectors, cache
 
 MODES = ("auto", "lexical", "vector", "hybrid")
@@ -36,46 +41,68 @@ class Meaning:
     vectors: ScopeVectors
 
 
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """The meaning of a query, or none; `degraded` where it was to be and is not."""
+
+    meaning: Meaning | None = None
+    degraded: tuple[str, ...] = ()
+
+
 def search(
     agent: Agent, user_id: str, request: SearchRequest, *, mode: str = "auto", now: datetime
 ) -> SearchResult:
     """Return the memories of (agent, user_id) that fit `request.query`, best first.
 
-    `auto` is hybrid where a model embeds, and by words where none does. Three queries by words:
-    scope, candidates, memories; by meaning one more for what was written since the last search,
-    and one where a filter is to be checked. Where the model fails, words answer and `degraded`
-    says so.
+    `auto` is hybrid where a model embeds, and by words where none does or has yet. Three queries
+    by words: scope, candidates, memories; by meaning one more for what is found by it alone,
+    and one for what was written since the last search. Where the model fails, words answer and
+    `degraded` says so.
     """
-    model = None if mode == "lexical" or request.as_you_type else embedder.current()
-    degraded = [NO_VECTORS] if model is None and mode in {"vector", "hybrid"} else []
     scope = lexical.find_scope(agent, user_id)
     if scope is None or request.limit < 1:
-        return SearchResult(mode=_mode_of(mode, has_meaning=model is not None))
+        return SearchResult(mode=_mode_of(mode, has_meaning=_model(request, mode) is not None))
     wanted = Wanted([scope], request, now)
     found = lexical.find(wanted)
-    meaning = None
-    if model is not None and found.is_askable:
-        try:
-            meaning = understood(model, scope, request.query)
-        except EmbeddingFailed as error:
-            logger.warning("agent %s: words alone answer: %s", agent.pk, error)
-            degraded.append(EMBEDDING_FAILED)
+    understood = meaning_of(scope, found, request, mode)
+    meaning = understood.meaning
     hits, nearest = _answer(wanted, found, meaning, mode)
     return SearchResult(
         hits,
         found.truncated or (meaning is not None and meaning.vectors.is_cut),
         found.by_type,
         _mode_of(mode, has_meaning=meaning is not None),
-        tuple(degraded),
+        understood.degraded,
         bool(nearest),
         nearest,
     )
 
 
-def understood(model: Embedder, scope: Scope, query: str) -> Meaning:
-    """Return what a query means in a scope. Raises EmbeddingFailed."""
+def meaning_of(scope: Scope, found: Found, request: SearchRequest, mode: str) -> Understood:
+    """Return what a query means in a scope, or why words alone answer."""
+    model = _model(request, mode)
+    if model is None:
+        return Understood(degraded=(NO_VECTORS,) if mode in {"vector", "hybrid"} else ())
+    # what is asked letter by letter means nothing
+    if found.literals or not found.is_askable:
+        return Understood()
     vectors = cache.get(scope, model.model)
-    return Meaning(model.embed([query])[0], vectors)
+    if not len(vectors.ids):
+        return Understood(degraded=(NO_VECTORS,))
+    try:
+        query = model.embed([request.query])[0]
+    except EmbeddingFailed as error:
+        logger.warning("scope %s: words alone answer: %s", scope.pk, error)
+        return Understood(degraded=(EMBEDDING_FAILED,))
+    return Understood(Meaning(query, vectors))
+
+
+def _model(request: SearchRequest, mode: str) -> Embedder | None:
+    """Return the model that the query is to be embedded by, None where words are to answer.
+
+    A word that is still being typed means nothing yet.
+    """
+    return None if mode == "lexical" or request.as_you_type else embedder.current()
 
 
 def _mode_of(mode: str, *, has_meaning: bool) -> str:
@@ -91,18 +118,19 @@ def _answer(
     """Return the hits; where all that is there is noise, none and the nearest of it."""
     limit, least = wanted.request.limit, wanted.request.min_score
     best = _ranked(wanted, found, meaning, mode)
-    fitting = [each for each in best if each.score >= least]
-    hits = _hits(wanted, fitting, found, limit)
-    if fitting or not best:
-        return hits, ()
-    return (), lexical.fetch(wanted, best[:_NEAREST], found.words)
+    # only these can come to it with their priors, and need be read
+    within_reach = log_odds(least) - MOST
+    near = [each for each in best if log_odds(each.score) >= within_reach]
+    hits = [hit for hit in _lifted(wanted, near, found) if hit.score >= least]
+    if hits or not best:
+        return tuple(hits[:limit]), ()
+    return (), tuple(_lifted(wanted, best[:_NEAREST], found))
 
 
 def _ranked(wanted: Wanted, found: Found, meaning: Meaning | None, mode: str) -> list[Ranked]:
     """Return the best, best first, and some more than the limit."""
     count = wanted.request.limit + _SPARE
-    # what is asked letter by letter means nothing
-    if meaning is None or found.literals or not len(meaning.vectors.ids):
+    if meaning is None:
         return lexical.ranked(wanted, found, count)
     [scope] = wanted.scopes
     words = {} if mode == "vector" else lexical.shares(scope, found)
@@ -119,7 +147,7 @@ def _ranked(wanted: Wanted, found: Found, meaning: Meaning | None, mode: str) ->
     ]
 
 
-def _allowed(wanted: Wanted, ids: Sequence[int], count: int) -> set[int]:
+def _allowed(wanted: Wanted, ids: list[int], count: int) -> set[int]:
     """Return the first `count` of `ids` that may be recalled and meet the filter, or more.
 
     Nearly always the first look is enough, and then it is one query.
@@ -127,17 +155,33 @@ def _allowed(wanted: Wanted, ids: Sequence[int], count: int) -> set[int]:
     allowed: set[int] = set()
     start, step = 0, count
     while start < len(ids) and len(allowed) < count:
-        asked = Memory.objects.of_scopes(wanted.scopes).filter(pk__in=ids[start : start + step])
-        allowed.update(wanted.recalled(asked).values_list("pk", flat=True))
+        allowed |= _recalled(wanted, ids[start : start + step])
         start, step = start + step, min(step * 4, _IN_ONE_STATEMENT)
     return allowed
 
 
-def _hits(wanted: Wanted, best: Sequence[Ranked], found: Found, limit: int) -> tuple[Hit, ...]:
+def _recalled(wanted: Wanted, ids: list[int]) -> set[int]:
+    """Return those of `ids` that may be recalled and meet the filter."""
+    if wanted.request.filter != MemoryFilter():
+        asked = Memory.objects.of_scopes(wanted.scopes).filter(pk__in=ids)
+        return set(wanted.recalled(asked).values_list("pk", flat=True))
+    alias = wanted.alias
+    # one shape for every twenty ids: the last one fills the list up
+    filled = [*ids, *ids[-1:] * (-len(ids) % 20)]
+
+    def build(now: datetime, scope_id: int, *ids: int) -> models.QuerySet[Any, Any]:
+        asked = Memory.objects.using(alias).filter(scope_id=scope_id, pk__in=ids)
+        return asked.live(now).values_list("pk")
+
+    values: list[int | datetime] = [wanted.now, wanted.scopes[0].pk, *filled]
+    rows = prepared.run(("live", len(filled)), build, values, alias, convert=False)
+    return {row[0] for row in rows}
+
+
+def _lifted(wanted: Wanted, best: Sequence[Ranked], found: Found) -> list[Hit]:
     """Return the memories with their priors, which may change the order of likes."""
     hits = [
         Hit(hit.memory, lifted(hit.score, priors(hit.memory, now=wanted.now)), hit.matched)
         for hit in lexical.fetch(wanted, best, found.words)
     ]
-    hits.sort(key=lambda hit: (-hit.score, -hit.memory.created_at.timestamp(), -hit.memory.pk))
-    return tuple(hits[:limit])
+    return sorted(hits, key=lambda hit: (hit.score, hit.memory.created_at, hit.memory.pk))[::-1]

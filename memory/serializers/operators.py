@@ -9,6 +9,7 @@ from rest_framework import serializers
 from agents.endpoint import StrictSerializer
 from agents.models import Backend, MemoryConfig, validate_sqlite_path
 from agents.serializers import ExactField
+from memory.serializers.fields import NumberField
 
 
 class MemoryConfigSerializer(StrictSerializer):
@@ -24,6 +25,10 @@ class MemoryConfigSerializer(StrictSerializer):
     )
     prefetch_limit = serializers.IntegerField(min_value=1, max_value=50, required=False)
     budget_tokens = serializers.IntegerField(min_value=50, max_value=100_000, required=False)
+    min_score = NumberField(
+        min_value=0, max_value=1, required=False, allow_null=True,
+        help_text="Hits of a lower score are noise; null for the calibrated default.",
+    )  # fmt: skip
 
 
 class ConfigChanges(MemoryConfigSerializer):

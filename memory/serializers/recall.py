@@ -52,7 +52,16 @@ class SearchAnswer(serializers.Serializer[Any]):
     mode = serializers.CharField(help_text="How it was searched.")
     degraded = serializers.ListField(
         child=serializers.CharField(),
-        help_text="`no_vectors`: by words only; `truncated`: more matched than were ranked.",
+        help_text=(
+            "`no_vectors`: no model embeds, so by words only; `embedding_failed`: it failed, so by "
+            "words only; `truncated`: more matched than were ranked."
+        ),
+    )
+    abstained = serializers.BooleanField(
+        help_text="Nothing scores as high as `min_score`: nothing is better than noise."
+    )
+    nearest = HitSerializer(
+        many=True, help_text="Where it abstained, the best of the noise; not counted as recalled."
     )
 
 
@@ -89,6 +98,9 @@ class PrefetchAnswer(serializers.Serializer[Any]):
     )
     tokens = TokensSerializer(required=False)
     degraded = serializers.ListField(child=serializers.CharField(), required=False)
+    abstained = serializers.BooleanField(
+        required=False, help_text="Memories were near, none of them near enough."
+    )
 
 
 class ToolsQuery(StrictSerializer):

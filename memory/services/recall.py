@@ -9,12 +9,13 @@ from datetime import datetime
 from agents.models import Agent, Pause
 from memory.errors import MemoryOff, MemoryPaused
 from memory.models import Memory
+from memory.retrieval.calibration import MIN_SCORE
 from memory.retrieval.lexical import Hit, SearchRequest
+from memory.retrieval.search import MODES as MODES
 from memory.retrieval.search import search
 from memory.services import memories
 from memory.services.figures import recall_counts
 
-MODES = ("auto", "lexical", "vector", "hybrid")
 MAX_REMINDERS = 5
 
 
@@ -22,13 +23,16 @@ MAX_REMINDERS = 5
 class Recall:
     """Hits, best first; how they were found, and what could not be done as asked.
 
-    `degraded` holds `no_vectors` where meaning was asked for and only words are there, and
-    `truncated` where more memories matched than were ranked.
+    `degraded` holds `no_vectors` where meaning was asked for and no model embeds,
+    `embedding_failed` where the one that does failed, and `truncated` where more memories matched
+    than were ranked. `abstained` where there is only noise, of which `nearest` is the best.
     """
 
     hits: tuple[Hit, ...]
     mode: str
     degraded: tuple[str, ...]
+    abstained: bool = False
+    nearest: tuple[Hit, ...] = ()
 
 
 def is_paused(agent: Agent, user_id: str) -> bool:
@@ -52,6 +56,12 @@ def require_on(agent: Agent, user_id: str) -> None:
         )
 
 
+def least_score(agent: Agent) -> float:
+    """Return the score below which a hit is noise to this agent."""
+    own = agent.memory_config.min_score
+    return MIN_SCORE if own is None else own
+
+
 def recall(
     agent: Agent, user_id: str, request: SearchRequest, *, mode: str = "auto", now: datetime
 ) -> Recall:
@@ -69,13 +79,8 @@ def look(
     agent: Agent, user_id: str, request: SearchRequest, *, mode: str = "auto", now: datetime
 ) -> Recall:
     """Return what a recall would, for those who try it: nothing is noted or counted."""
-    result = search(agent, user_id, request, now=now)
-    degraded = []
-    if mode in {"vector", "hybrid"}:
-        degraded.append("no_vectors")
-    if result.truncated:
-        degraded.append("truncated")
-    return Recall(result.hits, "lexical", tuple(degraded))
+    found = search(agent, user_id, request, mode=mode, now=now)
+    return Recall(found.hits, found.mode, found.all_degraded, found.abstained, found.nearest)
 
 
 def note(

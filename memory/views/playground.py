@@ -19,10 +19,10 @@ from agents.models import AuditEntry, Identity, validate_user_id
 from agents.preferences import PageRequest
 from agents.roles import VIEW_CONTENT, for_operators
 from memory.analyzer import MAX_QUERY_CHARS
+from memory.retrieval import calibration
 from memory.retrieval.lexical import SearchRequest
 from memory.services import people, recall, trying
 from memory.services import playground as trial
-from memory.services.context import MIN_SCORE
 from memory.views.people import ReasonForm
 
 HITS = 10
@@ -149,5 +149,5 @@ def _initial(request: PageRequest) -> dict[str, Any]:
     return {
         "agent": request.GET.get("agent", ""),
         "user_id": request.GET.get("user_id") or next(iter(_suggested(request)), ""),
-        "threshold": MIN_SCORE,
+        "threshold": calibration.MIN_SCORE,
     }

@@ -41,7 +41,8 @@ def test_shares_add_up_to_the_score_that_is_shown(known, options):
         for hit in hits:
             found += 1
             shares = why[hit.memory.pk].shares
-            assert sum(share.score for share in shares) == pytest.approx(hit.score, abs=1e-9)
+            before = why[hit.memory.pk].before
+            assert sum(share.adds for share in shares) == pytest.approx(before, abs=1e-9)
             assert why[hit.memory.pk].score == pytest.approx(hit.score, abs=1e-9)
             assert sorted(share.word for share in shares) == sorted(hit.matched)
             for share in shares:
@@ -56,7 +57,9 @@ def test_what_is_matched_letter_by_letter_adds_up_too(known, query):
 
     explanation = why[hit.memory.pk]
     assert (reading.way, reading.literals) == ("signs", (query,))
-    assert sum(share.score for share in explanation.shares) == pytest.approx(hit.score, abs=1e-9)
+    total = sum(share.adds for share in explanation.shares)
+    assert total == pytest.approx(explanation.before, abs=1e-9)
+    assert explanation.score == pytest.approx(hit.score, abs=1e-9)
     assert explanation.shares[0].fields[0].name == ("content" if query == "100%" else "name")
 
 
@@ -80,8 +83,8 @@ def test_past_the_limit_of_candidates_it_adds_up_as_well(known, monkeypatch):
 
     assert reading.truncated
     for hit in hits:
-        total = sum(share.score for share in why[hit.memory.pk].shares)
-        assert total == pytest.approx(hit.score, abs=1e-9)
+        total = sum(share.adds for share in why[hit.memory.pk].shares)
+        assert total == pytest.approx(why[hit.memory.pk].before, abs=1e-9)
 
 
 def test_nothing_is_explained_where_nothing_is_found(known):

@@ -384,7 +384,7 @@ def test_recall_gives_entries_with_ids_within_the_budget(agent, remember):
     few = recall(Agent.objects.named(agent.name), {"query": "kumquat", "limit": 50})
 
     assert len(five.hits) == 5
-    assert five.result == {"mode": "lexical", "degraded": []}
+    assert five.result == {"mode": "lexical", "degraded": [], "abstained": False}
     for hit in five.hits:
         assert f"[{hit.memory.type}] {hit.memory.name} (id {hit.memory.pk})" in five.text
     assert [hit.memory.name for hit in users.hits] == ["pie"]

@@ -17,7 +17,7 @@ from agents.preferences import PageRequest
 from agents.roles import VIEW_CONTENT
 from memory.errors import BackendUnavailable
 from memory.services import previewing
-from memory.services.context import MIN_SCORE, Measure
+from memory.services.context import Measure
 from memory.services.previewing import Preview, Subject
 from memory.services.recall import is_paused
 from memory.views.people import ReasonForm
@@ -36,6 +36,7 @@ class TryForm(forms.Form):
     prefetch_limit = forms.IntegerField(required=False, min_value=1, max_value=50)
     budget_tokens = forms.IntegerField(required=False, min_value=50, max_value=100_000)
     language = forms.ChoiceField(required=False, choices=settings.LANGUAGES)
+    min_score = forms.FloatField(required=False, min_value=0, max_value=1)
 
     def measure(self, agent: Agent) -> Measure:
         """Return the limits to try."""
@@ -44,6 +45,7 @@ class TryForm(forms.Form):
             value.get("prefetch_limit") or saved.limit,
             value.get("budget_tokens") or saved.budget_tokens,
             value.get("language") or saved.language,
+            saved.min_score if value.get("min_score") is None else value["min_score"],
         )
 
 
@@ -98,6 +100,6 @@ def _result(agent: Agent, subject: Subject, shown: Preview, measure: Measure) ->
         "entries": list(zip(found.hits, found.costs, strict=True)),
         "bar": min(round(_BAR * found.tokens / measure.budget_tokens), _BAR),
         "bar_width": _BAR,
-        "least_score": MIN_SCORE,
+        "least_score": measure.min_score,
         "is_paused": is_paused(agent, subject.user_id),
     }

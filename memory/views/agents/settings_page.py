@@ -12,12 +12,13 @@ from django.utils.translation import gettext_lazy
 
 from agents.models import Agent
 from agents.preferences import PageRequest
+from memory.retrieval import calibration
 from memory.services import configuring
 from memory.views.agents.page import render_tab
 from memory.views.agents.preview_panel import panel
 from memory.views.agents.store_section import section
 
-TUNES = ("prefetch_limit", "budget_tokens", "language")
+TUNES = ("prefetch_limit", "budget_tokens", "min_score", "language")
 """What changes the preview, before it is saved as well."""
 
 
@@ -30,6 +31,13 @@ class SettingsForm(forms.Form):
     )
     budget_tokens = forms.IntegerField(
         label=gettext_lazy("Token budget"), min_value=50, max_value=100_000
+    )
+    min_score = forms.FloatField(
+        label=gettext_lazy("Silence below"),
+        min_value=0,
+        max_value=1,
+        required=False,
+        widget=forms.NumberInput(attrs={"step": "0.01"}),
     )
     language = forms.ChoiceField(label=gettext_lazy("Language"), choices=settings.LANGUAGES)
     display_name = forms.CharField(
@@ -79,6 +87,7 @@ def show(
     setting = {name: form[name] for name in form.fields}
     if refused:
         setting |= {name: refused[name] for name in refused.fields}
+    context["default_min_score"] = calibration.MIN_SCORE
     if "store" not in context:
         context["store"] = section(request, agent)
     if "preview" not in context:

@@ -80,7 +80,7 @@ def test_a_search_answers_memories_with_score_and_matched_words(api):
 
     assert response.status_code == 200
     answer = response.json()
-    assert set(answer) == {"results", "mode", "degraded"}
+    assert set(answer) == {"results", "mode", "degraded", "abstained", "nearest"}
     assert (answer["mode"], answer["degraded"]) == ("lexical", [])
     [hit] = answer["results"]
     assert set(hit) == {"memory", "score", "matched"}
@@ -196,7 +196,8 @@ def test_the_prompt_is_the_agents_own_then_the_instructions_then_the_block(agent
     answer = prefetched(api, "ming", "支付模块的联调是哪天？")
 
     assert set(answer) == {
-        "enabled", "memory_context", "system_prompt", "memories", "reminders", "tokens", "degraded"
+        "enabled", "memory_context", "system_prompt", "memories", "reminders", "tokens", "degraded",
+        "abstained",
     }  # fmt: skip
     assert answer["enabled"] is True
     assert answer["memory_context"] == CHINESE_BLOCK

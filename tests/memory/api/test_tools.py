@@ -33,7 +33,7 @@ def test_what_a_model_saves_it_recalls(api):
     assert set(saved["result"]) == {"action", "id", "name", "type", "version"}
     assert saved["result"]["action"] == "created"
     assert found["ok"] is True
-    assert set(found["result"]) == {"mode", "degraded", "memories"}
+    assert set(found["result"]) == {"mode", "degraded", "abstained", "memories"}
     [hit] = found["result"]["memories"]
     assert hit["memory"]["id"] == saved["result"]["id"]
     assert f"office (id {saved['result']['id']})" in found["text"]

@@ -300,7 +300,8 @@ def test_prefetch_gives_the_memories_that_fit_best_first(agent, remember):
     assert "[user] Tea\nMing drinks green tea after lunch\n" in found.block
     assert "Bob" not in found.block
     assert found.tokens == estimate_tokens(found.block) > 0
-    assert not found.truncated
+    assert found.degraded == ()
+    assert not found.abstained
 
 
 def test_prefetch_speaks_the_language_of_the_agent(agent, remember):
