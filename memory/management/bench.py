@@ -227,6 +227,7 @@ def copies(
             scope=scope,
             type=text.type,
             name=text.name,
+            description=text.description,
             content=text.content,
             created_at=now - timedelta(minutes=age),
             updated_at=now,
