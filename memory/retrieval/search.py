@@ -21,7 +21,7 @@ from memory.retrieval.calibration import log_odds, score_of
 from memory.retrieval.candidates import MAX_CANDIDATES, SearchRequest, Wanted
 from memory.retrieval.lexical import Found, Hit, SearchResult
 from memory.retrieval.priors import MOST, lifted, priors
-from memory.retrieval.vectors import Floats, ScopeVectors, cache
+from memory.retrieval.vectors import Floats, ScopeVectors, of_scope
 
 MODES = ("auto", "lexical", "vector", "hybrid")
 NO_VECTORS, EMBEDDING_FAILED = "no_vectors", "embedding_failed"
@@ -86,7 +86,7 @@ def meaning_of(scope: Scope, found: Found, request: SearchRequest, mode: str) ->
     # what is asked letter by letter means nothing
     if found.literals or not found.is_askable:
         return Understood()
-    vectors = cache.get(scope, model.model)
+    vectors = of_scope(scope, model.model)
     if not len(vectors.ids):
         return Understood(degraded=(NO_VECTORS,))
     try:

@@ -10,7 +10,8 @@ from memory.databases import store_alias
 from memory.models import Memory, MemoryVector, Scope
 from memory.retrieval import vectors
 from memory.retrieval.lexical import find_scope
-from memory.retrieval.vectors import VectorCache, pack
+from memory.retrieval.scope_cache import ScopeCache
+from memory.retrieval.vectors import of_scope, pack
 from memory.services import memories
 from tests.conftest import MING
 
@@ -40,14 +41,14 @@ def held(cache, agent, user_id="ming"):
     """Return what a cache has of a scope, and how many queries that took."""
     scope = find_scope(agent, user_id)
     with CaptureQueriesContext(connections[store_alias(agent)]) as asked:
-        found = cache.get(scope, MODEL)
+        found = of_scope(scope, MODEL, cache)
     return found, len(asked)
 
 
 def test_a_scope_is_read_once_and_then_what_was_written_since(agent, remember):
     first, second = remember(agent, "ming", "Ming deploys"), remember(agent, "ming", "Ming rests")
     embed(agent, "ming", first.pk)
-    cache = VectorCache()
+    cache = ScopeCache()
 
     loaded, _ = held(cache, agent)
     again, queries = held(cache, agent)
@@ -64,14 +65,14 @@ def test_a_scope_is_read_once_and_then_what_was_written_since(agent, remember):
 def test_two_processes_have_the_same_whatever_became_of_a_memory(agent, remember, now):
     kept, changed, trashed, purged = (remember(agent, "ming", f"tea {n}") for n in range(4))
     embed(agent, "ming", kept.pk, changed.pk, trashed.pk, purged.pk)
-    here = VectorCache()
+    here = ScopeCache()
     held(here, agent)
 
     memories.update(agent, "ming", changed.pk, {"content": "coffee"}, actor=MING, now=now)
     memories.trash(agent, "ming", trashed.pk, actor=MING, now=now)
     memories.purge(agent, "ming", purged.pk)
     found, _ = held(here, agent)
-    elsewhere, _ = held(VectorCache(), agent)
+    elsewhere, _ = held(ScopeCache(), agent)
 
     assert found.ids.tolist() == elsewhere.ids.tolist() == [kept.pk]
     assert found.waiting == elsewhere.waiting == {changed.pk}
@@ -82,7 +83,7 @@ def test_vectors_of_another_model_or_dimension_are_none(agent, remember):
     one, other, third = (remember(agent, "ming", f"tea {n}") for n in range(3))
     embed(agent, "ming", one.pk)
     embed(agent, "ming", other.pk, model="other-16", dimension=16)
-    cache = VectorCache()
+    cache = ScopeCache()
 
     found, _ = held(cache, agent)
     embed(agent, "ming", one.pk, other.pk, third.pk, dimension=16)
@@ -93,12 +94,12 @@ def test_vectors_of_another_model_or_dimension_are_none(agent, remember):
 
 
 def test_the_cache_stays_within_its_bound(agent, remember, settings):
-    settings.VECTOR_CACHE_MB = 1
+    settings.SEARCH_CACHE_MB = 2
     users = [f"u{number}" for number in range(12)]
     for user_id in users:
         saved = [remember(agent, user_id, f"tea {n}") for n in range(3)]
         embed(agent, user_id, *(memory.pk for memory in saved), dimension=8_192)
-    cache, most = VectorCache(), 0
+    cache, most = ScopeCache(), 0
 
     for user_id in users:
         held(cache, agent, user_id)
@@ -114,9 +115,9 @@ def test_the_cache_stays_within_its_bound(agent, remember, settings):
 def test_of_a_very_large_scope_the_newest_are_searched_by_meaning(agent, remember, settings):
     saved = [remember(agent, "ming", f"tea {n}").pk for n in range(8)]
     embed(agent, "ming", *saved, dimension=8_192)
-    settings.VECTOR_CACHE_MB = 1
+    settings.SEARCH_CACHE_MB = 2
 
-    found, _ = held(VectorCache(), agent)
+    found, _ = held(ScopeCache(), agent)
 
     assert found.is_cut
     assert found.ids.tolist() == saved[-len(found.ids) :]
@@ -136,7 +137,7 @@ def test_a_scope_is_found_by_its_index(agent, remember):
 def test_cosines_are_those_without_the_scopes_mean(agent, remember):
     saved = [remember(agent, "ming", f"tea {n}").pk for n in range(30)]
     embed(agent, "ming", *saved)
-    found, _ = held(VectorCache(), agent)
+    found, _ = held(ScopeCache(), agent)
     query = direction(7)
 
     centre = np.mean([direction(pk) for pk in saved], axis=0) * 0.85 * 30 / 40
