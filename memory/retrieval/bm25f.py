@@ -29,10 +29,14 @@ _FEW_TERMS = 10
 
 @dataclass(frozen=True, slots=True)
 class WeightedQuery:
-    """Encoded terms with their weights; `prefix`, where there is one, is among them."""
+    """Encoded terms with their weights; `prefix`, where there is one, is among them.
+
+    So are `synonyms`, which stand for others: without them all of the query is found too.
+    """
 
     weights: Mapping[str, float]
     prefix: str = ""
+    synonyms: frozenset[str] = frozenset()
 
     @property
     def needles(self) -> list[tuple[str, str]]:
@@ -106,7 +110,8 @@ def weigh(
         term: weight * math.log(1 + total / (frequency[term] + 0.5))
         for term, weight in query.weights.items()
     }
-    return Weighed(documents, frequency, gains, min(sum(gains.values()), ENOUGH_NATS))
+    most = sum(gain for term, gain in gains.items() if term not in query.synonyms)
+    return Weighed(documents, frequency, gains, min(most, ENOUGH_NATS))
 
 
 def reach(found: Mapping[str, float], gains: Mapping[str, float]) -> float:

@@ -87,7 +87,7 @@ def explain(
     scope = lexical.find_scope(agent, user_id)
     if scope is None:
         return Reading(), {}
-    wanted = Wanted([scope], request, now)
+    wanted = Wanted([scope], request, now, lexical.synonyms_of([agent]))
     found = lexical.find(wanted)
     explained = _of_literals(wanted, found, ids) if found.literals else _of_words(scope, found, ids)
     return _reading(wanted, found), explained

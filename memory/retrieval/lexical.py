@@ -19,6 +19,7 @@ from memory.retrieval import candidates
 from memory.retrieval.bm25f import Ranked, WeightedQuery, rank
 from memory.retrieval.candidates import Candidates, Wanted
 from memory.retrieval.candidates import SearchRequest as SearchRequest
+from memory.understanding.synonyms import Groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +68,32 @@ def search(agent: Agent, user_id: str, request: SearchRequest, *, now: datetime)
     term that is admitted. A query without a letter, digit or symbol finds nothing.
     """
     scope = find_scope(agent, user_id)
-    return search_scopes([scope] if scope else [], request, now=now)
+    return search_scopes([scope] if scope else [], request, now=now, synonyms=synonyms_of([agent]))
+
+
+def synonyms_of(agents: Iterable[Agent]) -> dict[int, Groups]:
+    """Return the groups of synonyms of each agent that has any, by its id."""
+    configs = {agent.pk: agent.memory_config for agent in agents}
+    return {pk: config.synonyms for pk, config in configs.items() if config.synonyms}
 
 
 def search_scopes(
-    scopes: Sequence[Scope], request: SearchRequest, *, now: datetime
+    scopes: Sequence[Scope],
+    request: SearchRequest,
+    *,
+    now: datetime,
+    synonyms: Mapping[int, Groups] | None = None,
 ) -> SearchResult:
     """Return the memories of several scopes in one store that match, ranked among each other.
 
-    Each memory is scored by its own scope's statistics; the queries are those of one scope.
+    Each memory is scored by its own scope's statistics, with its own agent's `synonyms`; the
+    queries are those of one scope.
     """
     if not scopes or request.limit < 1:
         return SearchResult()
-    wanted = Wanted(scopes, request, now)
+    wanted = Wanted(scopes, request, now, synonyms or {})
     found = find(wanted)
-    hits = _fetch(wanted, found.best, found.words)
+    hits = _fetch(wanted, found.best[request.offset :], found.words)
     return SearchResult(hits, found.truncated, found.by_type)
 
 
@@ -89,6 +101,9 @@ def find(wanted: Wanted) -> Found:
     """Return the best candidates, however they are found: by signs, by words, by short words."""
     request = wanted.request
     found = _literal(wanted, analyzer.literals(request.query)) or _by_terms(wanted)
+    if not found and request.phrases:
+        # parts of words, which no term finds
+        found = _literal(wanted, request.phrases, share=0.5)
     if not found and not request.is_message:
         found = _literal(wanted, analyzer.short_words(request.query), share=0.5)
     return found or Found()
@@ -139,7 +154,7 @@ def _literal(wanted: Wanted, literals: tuple[str, ...], share: float = 1.0) -> F
         places.append((literal_score(fields, share), created_at, memory_id))
     best = [
         Ranked(memory_id, score, literals)
-        for score, _, memory_id in heapq.nlargest(wanted.request.limit, places)
+        for score, _, memory_id in heapq.nlargest(wanted.request.reach, places)
         if score >= wanted.request.min_score
     ]
     words = {literal: literal for literal in literals}
@@ -174,7 +189,7 @@ def _ranked(
     by_scope: dict[int, list[Sequence[Any]]] = defaultdict(list)
     for *row, scope_id, _ in rows:
         by_scope[scope_id].append(row)
-    limit, min_score = wanted.request.limit, wanted.request.min_score
+    limit, min_score = wanted.request.reach, wanted.request.min_score
     best = [
         rank(scope, queries[scope.pk], by_scope[scope.pk], counts, limit=limit, min_score=min_score)
         for scope in wanted.scopes
