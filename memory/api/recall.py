@@ -33,6 +33,7 @@ class SearchView(AgentView):
         wanted = SearchRequest(
             body["query"],
             limit=body["limit"],
+            offset=int(body["cursor"]),
             filter=MemoryFilter(
                 types=(body["type"],) if "type" in body else (),
                 kinds=(body["kind"],) if "kind" in body else (),
@@ -44,7 +45,15 @@ class SearchView(AgentView):
         )
         found = recall(self.agent, body["user_id"], wanted, mode=body["mode"], now=timezone.now())
         results = [hit_json(hit, body["user_id"]) for hit in found.hits]
-        return Response({"results": results, "mode": found.mode, "degraded": found.degraded})
+        following = str(wanted.offset + wanted.limit) if found.has_more else None
+        return Response(
+            {
+                "results": results,
+                "next": following,
+                "mode": found.mode,
+                "degraded": found.degraded,
+            }
+        )
 
 
 class PrefetchView(AgentView):

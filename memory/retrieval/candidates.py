@@ -53,8 +53,8 @@ class SearchRequest:
 
     @property
     def reach(self) -> int:
-        """Return how many of the best must be known to give the page asked for."""
-        return self.offset + self.limit
+        """Return how many of the best tell the page asked for, and whether there is another."""
+        return self.offset + self.limit + 1
 
     @property
     def phrases(self) -> tuple[str, ...]:

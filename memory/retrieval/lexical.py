@@ -35,12 +35,14 @@ class Hit:
 class SearchResult:
     """Hits, best first; `truncated` where more memories matched than were ranked.
 
-    `by_type` counts all that were ranked, whatever their score and the limit.
+    `has_more` where others follow those that were asked for. `by_type` counts all that were
+    ranked, whatever their score and the limit.
     """
 
     hits: tuple[Hit, ...] = ()
     truncated: bool = False
     by_type: Counter[str] = field(default_factory=Counter)
+    has_more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +95,9 @@ def search_scopes(
         return SearchResult()
     wanted = Wanted(scopes, request, now, synonyms or {})
     found = find(wanted)
-    hits = _fetch(wanted, found.best[request.offset :], found.words)
-    return SearchResult(hits, found.truncated, found.by_type)
+    end = request.offset + request.limit
+    hits = _fetch(wanted, found.best[request.offset : end], found.words)
+    return SearchResult(hits, found.truncated, found.by_type, len(found.best) > end)
 
 
 def find(wanted: Wanted) -> Found:

@@ -22,12 +22,13 @@ class Recall:
     """Hits, best first; how they were found, and what could not be done as asked.
 
     `degraded` holds `no_vectors` where meaning was asked for and only words are there, and
-    `truncated` where more memories matched than were ranked.
+    `truncated` where more memories matched than were ranked. `has_more` where others follow.
     """
 
     hits: tuple[Hit, ...]
     mode: str
     degraded: tuple[str, ...]
+    has_more: bool = False
 
 
 def is_paused(agent: Agent, user_id: str) -> bool:
@@ -74,7 +75,7 @@ def look(
         degraded.append("no_vectors")
     if result.truncated:
         degraded.append("truncated")
-    return Recall(result.hits, "lexical", tuple(degraded))
+    return Recall(result.hits, "lexical", tuple(degraded), result.has_more)
 
 
 def note(

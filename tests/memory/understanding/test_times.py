@@ -148,9 +148,9 @@ def test_a_time_is_understood(text, first, end):
         "/logs/2026-03-05.txt", "2026-03-05.log", "fall back", "spring boot", "next step",
         "last one", "March", "day 3", "before March", "until last week", "in 20261 pieces",
         "天天", "号码", "日", "日记", "聪明天真", "以上周期", "以后天天", "马上月底", "file3月x",
-        "a_3月", "月亮", "5月亮", "三月薪水", "后天性", "每周五", "周一到周五", "上周围", "一月一次",
-        "三月之前", "20年", "3个月", "第三月", "十年", "三天", "13月", "2月30日", "5号楼", "上海",
-        "支付模块", "上线前两小时", "2026级",
+        "a_3月", "月亮", "5月亮", "三月薪水", "后天性", "每周五", "周一到周五", "上周围",
+        "一月一次", "三月之前", "20年", "3个月", "第三月", "十年", "三天", "13月", "2月30日",
+        "5号楼", "上海", "支付模块", "上线前两小时", "2026级",
     ],
 )  # fmt: skip
 def test_what_is_no_time_names_none(text):
@@ -199,9 +199,10 @@ def test_every_way_to_write_a_date_names_its_day(day):
     numeral += NUMERALS[day.day % 10] if day.day % 10 else ""
     month = MONTHS[day.month - 1]
     ways = [
-        f"{day:%Y-%m-%d}", f"{day.year}/{day.month}/{day.day}", f"{day.year}年{day.month}月{day.day}日",
-        f"{day.year}年{day.month}月{numeral}号", f"{month} {day.day}, {day.year}",
-        f"{day.day} {month[:3]} {day.year}", f"the {day.day}th of {month.upper()} {day.year}",
+        f"{day:%Y-%m-%d}", f"{day.year}/{day.month}/{day.day}",
+        f"{day.year}年{day.month}月{day.day}日", f"{day.year}年{day.month}月{numeral}号",
+        f"{month} {day.day}, {day.year}", f"{day.day} {month[:3]} {day.year}",
+        f"the {day.day}th of {month.upper()} {day.year}",
     ]  # fmt: skip
     for way in ways:
         text = f"what about {way} 呢"
