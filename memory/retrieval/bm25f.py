@@ -32,10 +32,14 @@ _FEW_TERMS = 10
 
 @dataclass(frozen=True, slots=True)
 class WeightedQuery:
-    """Encoded terms with their weights; `prefix`, where there is one, is among them."""
+    """Encoded terms with their weights; `prefix`, where there is one, is among them.
+
+    So are `synonyms`, which stand for others: without them all of the query is found too.
+    """
 
     weights: Mapping[str, float]
     prefix: str = ""
+    synonyms: frozenset[str] = frozenset()
 
     @property
     def needles(self) -> list[tuple[str, str]]:
@@ -104,7 +108,7 @@ def weigh(
     frequency = Counter(chain.from_iterable(found for _, _, found in documents)) | counts
     total = max(scope.memory_count, 1)
     gains = gains_of(query, frequency, total)
-    return Weighed(documents, frequency, gains, most_of(gains))
+    return Weighed(documents, frequency, gains, most_of(query, gains))
 
 
 def gains_of(query: WeightedQuery, frequency: Mapping[str, int], total: int) -> dict[str, float]:
@@ -115,9 +119,9 @@ def gains_of(query: WeightedQuery, frequency: Mapping[str, int], total: int) -> 
     }
 
 
-def most_of(gains: Mapping[str, float]) -> float:
-    """Return what counts as all of the query."""
-    return min(sum(gains.values()), ENOUGH_NATS)
+def most_of(query: WeightedQuery, gains: Mapping[str, float]) -> float:
+    """Return what counts as all of the query: its own words, not their synonyms."""
+    return min(sum(gain for term, gain in gains.items() if term not in query.synonyms), ENOUGH_NATS)
 
 
 def reach(found: Mapping[str, float], gains: Mapping[str, float]) -> float:

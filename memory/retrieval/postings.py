@@ -11,7 +11,7 @@ import math
 import threading
 from array import array
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -27,9 +27,7 @@ from memory.retrieval.candidates import MAX_CANDIDATES
 from memory.retrieval.scope_cache import ScopeCache
 
 Floats = NDArray[np.float64]
-_COLUMNS = (
-    "pk", "created_at", "status", "expires_at", "indexed__terms", "indexed__content_terms"
-)  # fmt: skip
+_COLUMNS = ("pk", "status", "expires_at", "indexed__terms", "indexed__content_terms")
 _DEAD_SHARE = 4
 """Where more than a quarter of the places are of rows that are no more, all is built anew."""
 _TERM_BYTES, _POSTING_BYTES, _PLACE_BYTES = 500, 24, 160
@@ -40,24 +38,17 @@ _REMEMBERED = 10_000
 class WordShares:
     """Memories that hold a telling word of a query: ids, how much of its information each has.
 
-    `found` says of each term of the query whether a memory holds it, a row for each memory.
+    1 is what counts as all of it; of a long query a memory may hold more. `terms_of` returns the
+    terms of the query that one of them holds.
     """
 
     ids: NDArray[np.int64]
-    created: Floats
     shares: Floats
-    terms: tuple[str, ...]
-    found: NDArray[np.bool_]
-
-    def matched(self, place: int) -> tuple[str, ...]:
-        """Return the terms that a memory holds."""
-        return tuple(
-            t for t, is_there in zip(self.terms, self.found[place], strict=True) if is_there
-        )
+    terms_of: Callable[[int], Collection[str]]
 
 
 class _Posting:
-    """Where a term stands: places of memories, what name and description count, times in content."""
+    """Where a term stands, what it counts in name and description, how often it is in content."""
 
     __slots__ = ("fixed", "places", "times")
 
@@ -72,7 +63,7 @@ class ScopePostings:
         self.stamp = scope.vector_stamp
         self._lock = threading.Lock()
         self._place: dict[int, int] = {}
-        self._ids, self._created = array("q"), array("d")
+        self._ids = array("q")
         self._alive_until, self._lengths = array("d"), array("d")
         self._postings: dict[str, _Posting] = {}
         self._size = 0
@@ -105,6 +96,17 @@ class ScopePostings:
         with self._lock:
             return self._shares(scope, query, now)
 
+    def alive(self, memory_ids: Iterable[int], now: datetime) -> set[int]:
+        """Return those of `memory_ids` that may be recalled."""
+        moment = now.timestamp()
+        with self._lock:
+            return {
+                memory_id
+                for memory_id in memory_ids
+                if (place := self._place.get(memory_id)) is not None
+                and self._alive_until[place] > moment
+            }
+
     def _shares(self, scope: Scope, query: WeightedQuery, now: datetime) -> WordShares:
         ids = np.frombuffer(self._ids, dtype=np.int64)
         postings = {t: self._postings[t] for t in query.weights if t in self._postings}
@@ -122,25 +124,25 @@ class ScopePostings:
         lengths = np.frombuffer(self._lengths)
         content = bm25f.content_weights(lengths, bm25f.average_length(scope))
         reached = np.zeros(len(ids))
-        found = np.zeros((len(postings), len(ids)), dtype=bool)
+        found = np.zeros((len(kept), len(ids)), dtype=bool)
         for row, (term, (places, is_kept)) in enumerate(kept.items()):
-            posting, places = postings[term], places[is_kept]
+            posting, here = postings[term], places[is_kept]
             times = _numbers(posting.times)[is_kept]
-            occurrences = _numbers(posting.fixed)[is_kept] + times * content[places]
-            reached[places] += gains[term] * occurrences / (bm25f.K1 + occurrences)
-            found[row, places] = True
-        places = np.flatnonzero(is_candidate)
-        most = bm25f.most_of(gains)
-        created = np.frombuffer(self._created)[places]
-        return WordShares(
-            ids[places], created, reached[places] / most, tuple(postings), found[:, places].T
-        )
+            occurrences = _numbers(posting.fixed)[is_kept] + times * content[here]
+            reached[here] += gains[term] * occurrences / (bm25f.K1 + occurrences)
+            found[row, here] = True
+        best, terms = np.flatnonzero(is_candidate), list(postings)
+        row_of = dict(zip(ids[best].tolist(), best.tolist(), strict=True))
+
+        def terms_of(memory_id: int) -> list[str]:
+            return [terms[row] for row in np.flatnonzero(found[:, row_of[memory_id]]).tolist()]
+
+        return WordShares(ids[best], reached[best] / bm25f.most_of(query, gains), terms_of)
 
     def _add(self, rows: Iterable[Sequence[Any]]) -> None:
-        for memory_id, created_at, status, expires_at, terms, content_terms in rows:
+        for memory_id, status, expires_at, terms, content_terms in rows:
             place = self._place[memory_id] = len(self._ids)
             self._ids.append(memory_id)
-            self._created.append(created_at.timestamp())
             until = expires_at.timestamp() if expires_at else math.inf
             self._alive_until.append(until if status == Status.ACTIVE else -math.inf)
             self._lengths.append(content_terms)
