@@ -283,8 +283,8 @@ EMBEDDINGS = env.str("EMBEDDINGS", "")
 """Which model embeds: `embedded`, `endpoint` or `none`; "" for what operators set."""
 if EMBEDDINGS not in {"", "embedded", "endpoint", "none"}:
     raise ImproperlyConfigured("EMBEDDINGS must be embedded, endpoint or none.")
-VECTOR_CACHE_MB = _number("VECTOR_CACHE_MB", 256, least=8)
-"""Vectors that each process keeps in memory, of the scopes it searched last."""
+SEARCH_CACHE_MB = _number("SEARCH_CACHE_MB", 256, least=8)
+"""Words and vectors that each process keeps in memory, of the scopes it searched last."""
 IMPORT_MAX_MB = _number("IMPORT_MAX_MB", 100, least=1)
 """So large may a file be that somebody imports."""
 JOB_FILES_DIR = DATA_DIR / "jobs"

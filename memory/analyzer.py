@@ -11,6 +11,7 @@ import hashlib
 import re
 import threading
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import chain
@@ -120,6 +121,11 @@ def fold(text: str) -> str:
     return _fold_case(_fold_width(text))
 
 
+def unify(text: str) -> str:
+    """Return `text` folded but for its case."""
+    return _fold_width(text).translate(_SIMPLIFIED)
+
+
 def _fold_width(text: str) -> str:
     return " ".join(_UNSEEN.sub("", unicodedata.normalize("NFKC", text)).split())
 
@@ -146,11 +152,13 @@ def document_terms(text: str) -> list[str]:
     return terms
 
 
-def query_terms(text: str, *, keep_stop_words: bool = True) -> dict[str, float]:
+def query_terms(
+    text: str, *, keep_stop_words: bool = True, said: Counter[str] | None = None
+) -> dict[str, float]:
     """Return the terms to look for with their weights in (0, 1], in order of appearance.
 
-    Stop words are dropped unless nothing else is left and they are to be kept then.
-    Past `MAX_QUERY_CHARS` the middle of the text is left out.
+    Stop words are dropped unless nothing else is left and they are to be kept then. `said`
+    is given how often each term occurs. Past `MAX_QUERY_CHARS` the middle of the text is left out.
     """
     if len(text) > MAX_QUERY_CHARS:
         half = MAX_QUERY_CHARS // 2
@@ -160,6 +168,8 @@ def query_terms(text: str, *, keep_stop_words: bool = True) -> dict[str, float]:
     for word, term, weight in _weighted_terms(text):
         weights = silent if word in STOP_WORDS else telling
         weights[term] = max(weight, weights.get(term, 0.0))
+        if said is not None:
+            said[term] += 1
     return telling or (silent if keep_stop_words else {})
 
 
@@ -205,6 +215,8 @@ def _bare_words(text: str) -> tuple[str, ...]:
 
     A text of more than `_MAX_LITERALS` is no literal and gives ().
     """
+    if len(text) > MAX_QUERY_CHARS:
+        return ()
     words = (word.lstrip(_OPENING).rstrip(_CLOSING) for word in fold(text).split())
     bare = tuple(dict.fromkeys(word for word in words if any(map(_is_searchable, word))))
     return bare if len(bare) <= _MAX_LITERALS else ()

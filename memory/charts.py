@@ -169,3 +169,42 @@ def _step(most: int) -> int:
     wanted = max(most / _LINES, 1)
     power = 10 ** math.floor(math.log10(wanted))
     return next(int(power * each) for each in (1, 2, 5, 10) if power * each >= wanted)
+
+
+_PLOT_LEFT, _PLOT_RIGHT, _PLOT_TOP, _PLOT_BOTTOM = 34.0, 852.0, 10.0, 170.0
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A hit in a picture of 860 by 190: where its score stands, and whether it is noise."""
+
+    score: float
+    x: float
+    y: float
+    is_below: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePlot:
+    """Scores in their order with the line of the threshold; `lines` are the grid's heights."""
+
+    dots: list[Dot]
+    threshold_y: float
+    above: int
+    lines: list[tuple[float, str]]
+    foot: float = _PLOT_BOTTOM
+
+
+def score_plot(scores: Sequence[float], threshold: float) -> ScorePlot:
+    """Return the plot of scores, best first, at most some fifty."""
+    room = (_PLOT_RIGHT - _PLOT_LEFT) / max(len(scores), 1)
+    dots = [
+        Dot(score, round(_PLOT_LEFT + room * (place + 0.5), 1), _score_y(score), score < threshold)
+        for place, score in enumerate(scores)
+    ]
+    lines = [(_score_y(number / 4), f"{number / 4:.2f}") for number in range(5)]
+    return ScorePlot(dots, _score_y(threshold), sum(not d.is_below for d in dots), lines)
+
+
+def _score_y(score: float) -> float:
+    return round(_PLOT_BOTTOM - (_PLOT_BOTTOM - _PLOT_TOP) * score, 1)

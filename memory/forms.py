@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.utils import timezone
-from django.utils.translation import gettext
+from django.utils.translation import gettext, override
 from django.utils.translation import gettext_lazy as _
 
+from memory.analyzer import fold
 from memory.drafts import (
     MAX_CONTENT_BYTES,
     MAX_DESCRIPTION_CHARS,
@@ -23,6 +27,8 @@ from memory.drafts import (
 from memory.errors import InvalidMemory
 from memory.filters import MemoryFilter
 from memory.models import Memory, MemoryKind, MemoryType, Status
+from memory.understanding import operators
+from memory.understanding.operators import Operators
 
 TYPE_LABELS = {
     MemoryType.USER: _("User"),
@@ -83,6 +89,7 @@ REASON_LABELS = {
     "bulk undo": _("undone"),
 }
 _ANY = ("", _("any"))
+_NO_TYPE = ("",)
 # a day beyond, or its end in another time zone, is no time that can be compared
 DAYS = [MinValueValidator(date(1900, 1, 1)), MaxValueValidator(date(2999, 12, 31))]
 
@@ -136,6 +143,12 @@ class BrowseForm(forms.Form):
         self.value: dict[str, Any] = {
             name: self.cleaned_data.get(name) or "" for name in self.fields
         }
+        self.typed = typed(self.value["q"])
+
+    @property
+    def text(self) -> str:
+        """Return what is looked for, without the operators."""
+        return self.typed.text
 
     def more(self) -> list[forms.BoundField]:
         """Return the filters behind the button."""
@@ -151,9 +164,9 @@ class BrowseForm(forms.Form):
         }
 
     def to_filter(self, *, now: datetime) -> MemoryFilter:
-        """Return the filter; days are those of the time zone in force."""
+        """Return the filter, operators and all; days are those of the time zone in force."""
         value = self.value
-        return MemoryFilter(
+        chosen = MemoryFilter(
             types=(value["type"],) if value["type"] else (),
             kinds=(value["kind"],) if value["kind"] else (),
             tags=(value["tag"],) if value["tag"] else (),
@@ -166,6 +179,7 @@ class BrowseForm(forms.Form):
             min_importance=float(value["importance"] or 0),
             unused_since=now - timedelta(days=int(value["unused"])) if value["unused"] else None,
         )
+        return narrowed(chosen, self.typed)
 
 
 class MemoryForm(forms.Form):
@@ -241,6 +255,56 @@ def checked_tags(text: str) -> list[str]:
             % {"tags": MAX_TAGS, "chars": MAX_TAG_CHARS}
         )
     return tags
+
+
+def typed(query: str) -> Operators:
+    """Return what somebody typed into a search: operators, and the words to look for."""
+    zone = timezone.get_current_timezone()
+    return operators.parse(query, types=_type_names(), now=timezone.now(), zone=zone)
+
+
+def narrowed(chosen: MemoryFilter, found: Operators) -> MemoryFilter:
+    """Return a filter with what operators add; of types those that were typed count.
+
+    Where one says nothing, nothing meets it: it must not let everything be changed.
+    """
+    after = [chosen.created_after, _just_before(found.created_from)]
+    before = [chosen.created_before, found.created_until]
+    return replace(
+        chosen,
+        types=_NO_TYPE if found.refused else found.types or chosen.types,
+        tags=(*chosen.tags, *found.tags),
+        created_after=max(filter(None, after), default=None),
+        created_before=min(filter(None, before), default=None),
+    )
+
+
+def refusals(found: Operators) -> list[str]:
+    """Return what to say of operators whose value says nothing."""
+    types = ", ".join(map(str, TYPE_LABELS.values()))
+    said = []
+    for name, value in found.refused:
+        if name == "type":
+            text = gettext("“%(value)s” is no type; there are: %(types)s.")
+            said.append(text % {"value": value, "types": types})
+        else:
+            text = gettext("“%(value)s” is no time; write 2026-03-05, for example, or “last week”.")
+            said.append(text % {"value": value})
+    return said
+
+
+@lru_cache(maxsize=1)
+def _type_names() -> dict[str, str]:
+    """Map what a type is called in every language to its name."""
+    names = {value: value for value in MemoryType.values}
+    for language, _name in settings.LANGUAGES:
+        with override(language):
+            names |= {fold(str(label)): kind.value for kind, label in TYPE_LABELS.items()}
+    return names
+
+
+def _just_before(moment: datetime | None) -> datetime | None:
+    return moment - timedelta(microseconds=1) if moment else None
 
 
 def _begin(day: Any) -> datetime:

@@ -33,6 +33,7 @@ class SearchView(AgentView):
         wanted = SearchRequest(
             body["query"],
             limit=body["limit"],
+            offset=int(body["cursor"]),
             filter=MemoryFilter(
                 types=(body["type"],) if "type" in body else (),
                 kinds=(body["kind"],) if "kind" in body else (),
@@ -47,6 +48,7 @@ class SearchView(AgentView):
         return Response(
             {
                 "results": results,
+                "next": str(wanted.offset + wanted.limit) if found.has_more else None,
                 "mode": found.mode,
                 "degraded": found.degraded,
                 "abstained": found.abstained,

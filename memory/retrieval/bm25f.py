@@ -16,6 +16,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from memory.models import Scope
 
 K1 = 1.0
@@ -29,10 +32,14 @@ _FEW_TERMS = 10
 
 @dataclass(frozen=True, slots=True)
 class WeightedQuery:
-    """Encoded terms with their weights; `prefix`, where there is one, is among them."""
+    """Encoded terms with their weights; `prefix`, where there is one, is among them.
+
+    So are `synonyms`, which stand for others: without them all of the query is found too.
+    """
 
     weights: Mapping[str, float]
     prefix: str = ""
+    synonyms: frozenset[str] = frozenset()
 
     @property
     def needles(self) -> list[tuple[str, str]]:
@@ -100,11 +107,21 @@ def weigh(
     ]
     frequency = Counter(chain.from_iterable(found for _, _, found in documents)) | counts
     total = max(scope.memory_count, 1)
-    gains = {
-        term: weight * math.log(1 + total / (frequency[term] + 0.5))
+    gains = gains_of(query, frequency, total)
+    return Weighed(documents, frequency, gains, most_of(query, gains))
+
+
+def gains_of(query: WeightedQuery, frequency: Mapping[str, int], total: int) -> dict[str, float]:
+    """Return the nats that each term of a query adds where it is found without end."""
+    return {
+        term: weight * math.log(1 + total / (frequency.get(term, 0) + 0.5))
         for term, weight in query.weights.items()
     }
-    return Weighed(documents, frequency, gains, min(sum(gains.values()), ENOUGH_NATS))
+
+
+def most_of(query: WeightedQuery, gains: Mapping[str, float]) -> float:
+    """Return what counts as all of the query: its own words, not their synonyms."""
+    return min(sum(gain for term, gain in gains.items() if term not in query.synonyms), ENOUGH_NATS)
 
 
 def reach(found: Mapping[str, float], gains: Mapping[str, float]) -> float:
@@ -128,6 +145,13 @@ def average_length(scope: Scope) -> float:
 def content_weight(content_terms: int, average: float) -> float:
     """Return what a word in a content of so many terms counts: less in a long one."""
     return CONTENT_WEIGHT / (1 - LENGTH_PENALTY + LENGTH_PENALTY * content_terms / average)
+
+
+def content_weights(content_terms: NDArray[np.float64], average: float) -> NDArray[np.float64]:
+    """Return the same for many contents."""
+    return np.asarray(
+        CONTENT_WEIGHT / (1 - LENGTH_PENALTY + LENGTH_PENALTY * content_terms / average)
+    )
 
 
 def finder(query: WeightedQuery) -> Callable[[str, float], dict[str, float]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
 from itertools import accumulate, chain
@@ -19,9 +19,10 @@ from memory.filters import MemoryFilter
 from memory.models import Memory, Scope
 from memory.querysets import MemoryQuerySet
 from memory.retrieval.bm25f import WeightedQuery
+from memory.understanding import synonyms, telling
+from memory.understanding.phrases import phrases
 
 MAX_CANDIDATES = 2_000
-MAX_QUERY_TERMS = 96
 LARGE = 20_000
 """Where scopes hold more memories than this, what is typed is sought as `_typed` says."""
 WALKED, SAMPLED = 5_000, 1_000
@@ -37,32 +38,55 @@ Rows = Sequence[Sequence[Any]]
 class SearchRequest:
     """What is asked for. `as_you_type` also matches words that begin with the last one.
 
-    A query is what somebody looks for; `is_message` is what somebody says: of stop words
-    alone, or of a letter or two, it finds nothing.
+    A query is what somebody looks for, and what it holds in quotes must occur; `is_message`
+    is what somebody says: of stop words alone, or of a letter or two, it finds nothing.
+    `offset` leaves out so many of the best, for the page that follows them.
     """
 
     query: str
     limit: int = 10
+    offset: int = 0
     filter: MemoryFilter = field(default_factory=MemoryFilter)
     min_score: float = 0.0
     as_you_type: bool = False
     is_message: bool = False
 
+    @property
+    def reach(self) -> int:
+        """Return how many of the best tell the page asked for, and whether there is another."""
+        return self.offset + self.limit + 1
+
+    @property
+    def phrases(self) -> tuple[str, ...]:
+        """Return the folded phrases that must occur."""
+        return () if self.is_message else phrases(self.query)
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One request inside the scopes it was found to concern, all of one store."""
+    """One request inside the scopes it was found to concern, all of one store.
+
+    `synonyms` are the groups of each agent, by its id.
+    """
 
     scopes: Sequence[Scope]
     request: SearchRequest
     now: datetime
+    synonyms: Mapping[int, synonyms.Groups] = field(default_factory=dict)
 
     @property
     def alias(self) -> str:
         return str(self.scopes[0]._state.db)
 
+    @property
+    def filter(self) -> MemoryFilter:
+        """Return the request's filter, and that its phrases must occur."""
+        wanted, quoted = self.request.filter, self.request.phrases
+        return replace(wanted, words=(*wanted.words, *quoted)) if quoted else wanted
+
     def recalled(self, memories: MemoryQuerySet) -> MemoryQuerySet:
-        return self.request.filter.recalled(memories, self.now)
+        """Return those of `memories` that the search considers."""
+        return self.filter.recalled(memories, self.now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +104,23 @@ class Candidates:
 def encoded(wanted: Wanted) -> tuple[dict[int, WeightedQuery], dict[str, str]]:
     """Return the query in each scope's terms, and the plain word behind each term."""
     request = wanted.request
-    terms = analyzer.query_terms(request.query, keep_stop_words=not request.is_message)
-    weighted = list(terms.items())[:MAX_QUERY_TERMS]
+    asked = telling.query_terms(request.query, keep_stop_words=not request.is_message)
     typed = analyzer.last_word(request.query) if request.as_you_type else ""
     queries: dict[int, WeightedQuery] = {}
     words: dict[str, str] = {}
     for scope in wanted.scopes:
         key = analyzer.scope_key(scope.pk)
-        weights = {analyzer.encode_term(term, key): weight for term, weight in weighted}
-        words.update(zip(weights, (term for term, _ in weighted), strict=True))
+        groups = wanted.synonyms.get(scope.agent_id or 0, ())
+        added = synonyms.expand(request.query, asked, groups)
+        plain = {analyzer.encode_term(term, key): term for term in (*asked, *added)}
+        weights = {encoded: (asked.get(term) or added[term]) for encoded, term in plain.items()}
+        words.update(plain)
         prefix = analyzer.encode_term(typed, key) if typed else ""
         if prefix:
             weights[prefix] = 1.0
             words[prefix] = typed
-        queries[scope.pk] = WeightedQuery(weights, prefix)
+        also = frozenset(encoded for encoded, term in plain.items() if term in added)
+        queries[scope.pk] = WeightedQuery(weights, prefix, also - {prefix})
     return queries, words
 
 
@@ -189,11 +216,11 @@ def _matching(wanted: Wanted, condition: fts.TermQuery) -> Rows:
 
     def build(text: str, now: datetime, *scope_ids: int) -> models.QuerySet[Any, Any]:
         found = Memory.objects.matching_text(alias, scope_ids, text, has_prefix=has_prefix)
-        recalled = wanted.request.filter.recalled(found, now)
+        recalled = wanted.filter.recalled(found, now)
         return recalled.values_list(*COLUMNS)[: MAX_CANDIDATES + 1]
 
     text = fts.match_text(condition, alias)
-    if wanted.request.filter == MemoryFilter() and len(ids) == 1:
+    if wanted.filter == MemoryFilter() and len(ids) == 1:
         shape = ("candidates", has_prefix, MAX_CANDIDATES)
         return prepared.run(shape, build, (text, wanted.now, *ids), alias, convert=False)
     return list(build(text, wanted.now, *ids))

@@ -11,10 +11,11 @@ import numpy as np
 from agents.models import Agent
 from memory import analyzer
 from memory.models import Memory, Scope
-from memory.retrieval import bm25f, hybrid, lexical, search
+from memory.retrieval import bm25f, evidence, hybrid, lexical, search
 from memory.retrieval.bm25f import DESCRIPTION_WEIGHT, NAME_WEIGHT, Weighed, WeightedQuery
 from memory.retrieval.calibration import score_of
 from memory.retrieval.candidates import MAX_CANDIDATES, SearchRequest, Wanted, encoded
+from memory.retrieval.evidence import Evidence
 from memory.retrieval.lexical import Found
 from memory.retrieval.priors import lifted, priors
 from memory.retrieval.search import Meaning
@@ -115,46 +116,46 @@ def explain(
     scope = lexical.find_scope(agent, user_id)
     if scope is None:
         return Reading(), {}
-    wanted = Wanted([scope], request, now)
+    wanted = Wanted([scope], request, now, lexical.synonyms_of([agent]))
     found = lexical.find(wanted)
     explained = _of_literals(wanted, found, ids) if found.literals else _of_words(scope, found, ids)
-    meaning = search.meaning_of(scope, found, request, mode).meaning
+    words = evidence.of_engine(wanted, found)
+    meaning = search.meaning_of(scope, words, request, mode).meaning
     if meaning:
-        explained = _with_sense(scope, found, meaning, explained, ids)
+        explained = _with_sense(words, meaning, explained, ids)
+    spans = search.spans_of(wanted)
     memories = Memory.objects.of_scopes([scope]).in_bulk(list(explained))
     return _reading(wanted, found), {
-        pk: _with_priors(each, memories[pk], now)
+        pk: _with_priors(each, priors(memories[pk], spans, now=now))
         for pk, each in explained.items()
         if pk in memories
     }
 
 
 def _with_sense(
-    scope: Scope,
-    found: Found,
+    words: Evidence,
     meaning: Meaning,
     explained: Mapping[int, Explanation],
     ids: Collection[int],
 ) -> dict[int, Explanation]:
     """Explain by meaning too: what a word adds to the score becomes what it adds to relevance."""
-    shares = {pk: share for pk, (share, _) in lexical.shares(scope, found).items()}
-    weighed = hybrid.weigh(meaning.vectors, meaning.query, shares)
+    weighed = hybrid.weigh(meaning.vectors, meaning.query, words.shares)
     relevance, with_sense = weighed.relevance, {}
     for place in np.flatnonzero(np.isin(weighed.ids, list(ids))).tolist():
         pk = int(weighed.ids[place])
-        words = explained.get(pk, Explanation(0.0, 0.0))
+        by_words = explained.get(pk, Explanation(0.0, 0.0))
         reached, cosine = float(relevance[place]), float(weighed.meaning[place])
         sense = Sense(cosine, hybrid.MEANING * cosine, float(weighed.beside[place]), reached)
-        by_word = tuple(
-            replace(share, adds=hybrid.WORDS * share.nats / words.most) for share in words.shares
+        shares = tuple(
+            replace(share, adds=hybrid.WORDS * share.nats / by_words.most)
+            for share in by_words.shares
         )
         before = score_of(reached)
-        with_sense[pk] = replace(words, before=before, shares=by_word, sense=sense)
+        with_sense[pk] = replace(by_words, before=before, shares=shares, sense=sense)
     return with_sense
 
 
-def _with_priors(explained: Explanation, memory: Memory, now: datetime) -> Explanation:
-    terms = priors(memory, now=now)
+def _with_priors(explained: Explanation, terms: Mapping[str, float]) -> Explanation:
     return replace(explained, score=lifted(explained.before, terms), priors=terms)
 
 

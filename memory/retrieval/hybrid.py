@@ -9,11 +9,11 @@ absolute: nothing depends on what else was found, so scores can be compared acro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from memory.retrieval.postings import WordShares
 from memory.retrieval.vectors import Floats, Ids, ScopeVectors
 
 WORDS, MEANING, NEIGHBOURS = 0.6, 0.4, 0.3
@@ -44,10 +44,9 @@ class Weighed:
         return np.asarray(WORDS * self.words + MEANING * self.meaning)
 
 
-def weigh(vectors: ScopeVectors, query: Floats, words: Mapping[int, float]) -> Weighed:
-    """Weigh all memories of a scope for a query's vector; `words` those that hold any of its."""
-    found = np.fromiter(words, dtype=np.int64, count=len(words))
-    shares = np.fromiter(words.values(), dtype=np.float32, count=len(words))
+def weigh(vectors: ScopeVectors, query: Floats, words: WordShares) -> Weighed:
+    """Weigh all memories of a scope for a query's vector and its words."""
+    found, shares = words.ids, words.shares.astype(np.float32)
     places, is_there = vectors.places(found)
     of_vectors = np.zeros(len(vectors.ids), dtype=np.float32)
     of_vectors[places[is_there]] = shares[is_there]

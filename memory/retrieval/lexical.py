@@ -19,6 +19,7 @@ from memory.retrieval import candidates
 from memory.retrieval.bm25f import Ranked, WeightedQuery, rank, reach, weigh
 from memory.retrieval.candidates import Candidates, Wanted
 from memory.retrieval.candidates import SearchRequest as SearchRequest
+from memory.understanding.synonyms import Groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +35,10 @@ class Hit:
 class SearchResult:
     """Hits, best first; `truncated` where more memories matched than were ranked.
 
-    `by_type` counts all that were ranked by words, whatever their score and the limit. `mode` is
-    how they were found, `degraded` what could not be done as asked. `abstained` where there
-    is nothing but noise: then the `nearest` of it are here.
+    `has_more` where others follow those that were asked for. `by_type` counts all that were
+    ranked by words, whatever their score and the limit. `mode` is how they were found, `degraded`
+    what could not be done as asked. `abstained` where there is nothing but noise: then the
+    `nearest` of it are here.
     """
 
     hits: tuple[Hit, ...] = ()
@@ -46,6 +48,7 @@ class SearchResult:
     degraded: tuple[str, ...] = ()
     abstained: bool = False
     nearest: tuple[Hit, ...] = ()
+    has_more: bool = False
 
     @property
     def all_degraded(self) -> tuple[str, ...]:
@@ -76,23 +79,35 @@ class Found:
         return bool(self.literals) or any(query.weights for query in self.queries.values())
 
 
+def synonyms_of(agents: Iterable[Agent]) -> dict[int, Groups]:
+    """Return the groups of synonyms of each agent that has any, by its id."""
+    configs = {agent.pk: agent.memory_config for agent in agents}
+    return {pk: config.synonyms for pk, config in configs.items() if config.synonyms}
+
+
 def search_scopes(
-    scopes: Sequence[Scope], request: SearchRequest, *, now: datetime
+    scopes: Sequence[Scope],
+    request: SearchRequest,
+    *,
+    now: datetime,
+    synonyms: Mapping[int, Groups] | None = None,
 ) -> SearchResult:
     """Return the memories of several scopes in one store that hold any of the query's words.
 
-    Ranked among each other, each scored by its own scope's statistics; the queries are those of
-    one scope: candidates and memories, and past `candidates.MAX_CANDIDATES` candidates two more
-    and one for every term that is admitted. A query without a letter, digit or symbol finds
-    nothing.
+    Ranked among each other, each scored by its own scope's statistics, with its own agent's
+    `synonyms`. The queries are those of one scope: candidates and memories, past
+    `candidates.MAX_CANDIDATES` candidates two more and one for every term that is admitted.
+    A query without a letter, digit or symbol finds nothing.
     """
     if not scopes or request.limit < 1:
         return SearchResult()
-    wanted = Wanted(scopes, request, now)
+    wanted = Wanted(scopes, request, now, synonyms or {})
     found = find(wanted)
-    best = ranked(wanted, found, request.limit)
+    best = ranked(wanted, found, request.reach)
     kept = [each for each in best if each.score >= request.min_score]
-    return SearchResult(fetch(wanted, kept, found.words), found.truncated, found.by_type)
+    end = request.offset + request.limit
+    hits = fetch(wanted, kept[request.offset : end], found.words)
+    return SearchResult(hits, found.truncated, found.by_type, has_more=len(kept) > end)
 
 
 def find(wanted: Wanted) -> Found:
@@ -101,9 +116,13 @@ def find(wanted: Wanted) -> Found:
     if found := _literal(wanted, analyzer.literals(request.query)):
         return found
     found = _by_terms(wanted)
-    if not found.candidates.rows and not request.is_message:
-        return _literal(wanted, analyzer.short_words(request.query), share=0.5) or found
-    return found
+    if found.candidates.rows:
+        return found
+    # parts of words, which no term finds
+    parts = _literal(wanted, request.phrases, share=0.5)
+    if not parts and not request.is_message:
+        parts = _literal(wanted, analyzer.short_words(request.query), share=0.5)
+    return parts or found
 
 
 def ranked(wanted: Wanted, found: Found, limit: int) -> list[Ranked]:

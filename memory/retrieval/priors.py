@@ -1,39 +1,76 @@
-"""What speaks for a memory whatever is asked: small terms, in log-odds, that order likes."""
+"""What speaks for a memory besides words and meaning: small terms in log-odds.
+
+They order likes; none is a match by itself. All are 0 or nearly so for a usual memory.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Protocol
 
-from memory.models import Memory, MemoryType
+from memory.models import MemoryType
 from memory.retrieval.calibration import from_log_odds, log_odds
+from memory.understanding.times import Span, preference
 
-RECENCY, HALF_LIFE_DAYS = 0.1, 90
-IMPORTANCE, USUAL_IMPORTANCE, PINNED = 0.3, 0.5, 0.3
-USE, USED_OFTEN = 0.1, 100
-TYPES: Mapping[str, float] = {MemoryType.FEEDBACK: 0.1, MemoryType.USER: 0.05}
+RECENCY, HALF_LIFE_DAYS = 0.05, 90
+IMPORTANCE, USUAL_IMPORTANCE = 0.1, 0.5
+PINNED = 0.1
+USE, USED_OFTEN = 0.05, 100
+TYPES: Mapping[str, float] = {MemoryType.FEEDBACK: 0.05, MemoryType.USER: 0.02}
 """How the agent is to work, and who the user is, matter whatever is talked about."""
-MOST = RECENCY + IMPORTANCE / 2 + PINNED + USE + max(TYPES.values())
-"""No memory gets more."""
+TIME = 0.5
+"""What a memory gets that is of the time that the query names."""
 
 
-def priors(memory: Memory, *, now: datetime) -> dict[str, float]:
+class Traits(Protocol):
+    """What the terms look at; a memory has it."""
+
+    @property
+    def created_at(self) -> datetime: ...
+    @property
+    def due_at(self) -> datetime | None: ...
+    @property
+    def importance(self) -> float: ...
+    @property
+    def pinned(self) -> bool: ...
+    @property
+    def access_count(self) -> int: ...
+    @property
+    def type(self) -> str: ...
+
+
+def priors(memory: Traits, spans: Sequence[Span], *, now: datetime) -> dict[str, float]:
     """Return each term by its name, those that add nothing left out.
 
-    recency: halves in 90 days. importance: from -0.15 to 0.15. pinned. use: grows with the
-    logarithm of the recalls, up to a hundred. type.
+    recency: halves in 90 days. importance: from -0.05 to 0.05. pinned. use: grows with the
+    logarithm of the recalls, up to a hundred. type. time: of `spans`, by when the memory was
+    made or is due.
     """
     age_days = max((now - memory.created_at).total_seconds() / 86_400, 0.0)
-    used = min(math.log1p(memory.access_count) / math.log1p(USED_OFTEN), 1.0)
     terms = {
         "recency": RECENCY * 0.5 ** (age_days / HALF_LIFE_DAYS),
         "importance": IMPORTANCE * (memory.importance - USUAL_IMPORTANCE),
         "pinned": PINNED * memory.pinned,
-        "use": USE * used,
+        "use": USE * min(math.log1p(memory.access_count) / math.log1p(USED_OFTEN), 1.0),
         "type": TYPES.get(memory.type, 0.0),
     }
+    if spans:
+        moments = [memory.created_at, *([memory.due_at] if memory.due_at else [])]
+        terms["time"] = TIME * max(preference(spans, moment) for moment in moments)
     return {name: value for name, value in terms.items() if value}
+
+
+def most(spans: Sequence[Span]) -> float:
+    """Return what no memory's terms exceed."""
+    of_time = TIME if spans else 0.0
+    return RECENCY + IMPORTANCE / 2 + PINNED + USE + max(TYPES.values()) + of_time
+
+
+def least() -> float:
+    """Return what no memory's terms fall below."""
+    return -IMPORTANCE / 2
 
 
 def lifted(score: float, terms: Mapping[str, float]) -> float:

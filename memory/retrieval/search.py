@@ -1,4 +1,4 @@
-"""Search: by words, by meaning or by both, with a threshold below which it is silent."""
+"""Search: by words, by meaning or by both, silent below a threshold."""
 
 from __future__ import annotations
 
@@ -8,27 +8,29 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 from django.db import models
+from django.utils import timezone
 
 from agents.models import Agent
 from memory import prepared
 from memory.filters import MemoryFilter
 from memory.llm.embeddings import Embedder, EmbeddingFailed
 from memory.models import Memory, Scope
-from memory.retrieval import embedder, hybrid, lexical
+from memory.retrieval import bm25f, embedder, evidence, hybrid, lexical, ranking
 from memory.retrieval.bm25f import Ranked
-from memory.retrieval.calibration import log_odds, score_of
+from memory.retrieval.calibration import score_of
 from memory.retrieval.candidates import MAX_CANDIDATES, SearchRequest, Wanted
-from memory.retrieval.lexical import Found, Hit, SearchResult
-from memory.retrieval.priors import MOST, lifted, priors
-from memory.retrieval.vectors import Floats, ScopeVectors, cache
+from memory.retrieval.evidence import Evidence
+from memory.retrieval.lexical import Hit, SearchResult
+from memory.retrieval.vectors import Floats, ScopeVectors, of_scope
+from memory.understanding import times
+from memory.understanding.times import Span
 
 MODES = ("auto", "lexical", "vector", "hybrid")
 NO_VECTORS, EMBEDDING_FAILED = "no_vectors", "embedding_failed"
-_SPARE = 10
-"""So many more are looked at than asked for: some are not live any more, and priors reorder."""
 _NEAREST = 3
-_IN_ONE_STATEMENT = 500
+_STEP, _IN_ONE_STATEMENT = 40, 500
 
 logger = logging.getLogger(__name__)
 
@@ -54,39 +56,42 @@ def search(
 ) -> SearchResult:
     """Return the memories of (agent, user_id) that fit `request.query`, best first.
 
-    `auto` is hybrid where a model embeds, and by words where none does or has yet. Three queries
-    by words: scope, candidates, memories; by meaning one more for what is found by it alone,
-    and one for what was written since the last search. Where the model fails, words answer and
-    `degraded` says so.
+    `auto` is hybrid where a model embeds, and by words where none does or has yet. Ties go to the
+    newest. Three queries where the scope was asked before: scope, what speaks for the best, and
+    the memories; one more for candidates where it was not, and one for what is found by meaning
+    alone. Where the model fails, words answer and `degraded` says so.
     """
     scope = lexical.find_scope(agent, user_id)
     if scope is None or request.limit < 1:
         return SearchResult(mode=_mode_of(mode, has_meaning=_model(request, mode) is not None))
-    wanted = Wanted([scope], request, now)
-    found = lexical.find(wanted)
-    understood = meaning_of(scope, found, request, mode)
+    wanted = Wanted([scope], request, now, lexical.synonyms_of([agent]))
+    words = evidence.gather(wanted)
+    understood = meaning_of(scope, words, request, mode)
     meaning = understood.meaning
-    hits, nearest = _answer(wanted, found, meaning, mode)
+    best = rank(wanted, words, meaning, mode)
+    kept = ranking.page(wanted, best, spans_of(wanted))
+    end = request.offset + request.limit
+    is_silent = bool(best) and not kept
     return SearchResult(
-        hits,
-        found.truncated or (meaning is not None and meaning.vectors.is_cut),
-        found.by_type,
-        _mode_of(mode, has_meaning=meaning is not None),
-        understood.degraded,
-        bool(nearest),
-        nearest,
+        _hits(wanted, kept[request.offset : end], words),
+        words.truncated or (meaning is not None and meaning.vectors.is_cut),
+        mode=_mode_of(mode, has_meaning=meaning is not None),
+        degraded=understood.degraded,
+        abstained=is_silent,
+        nearest=_hits(wanted, best[:_NEAREST], words) if is_silent else (),
+        has_more=len(kept) > end,
     )
 
 
-def meaning_of(scope: Scope, found: Found, request: SearchRequest, mode: str) -> Understood:
+def meaning_of(scope: Scope, words: Evidence, request: SearchRequest, mode: str) -> Understood:
     """Return what a query means in a scope, or why words alone answer."""
     model = _model(request, mode)
     if model is None:
         return Understood(degraded=(NO_VECTORS,) if mode in {"vector", "hybrid"} else ())
     # what is asked letter by letter means nothing
-    if found.literals or not found.is_askable:
+    if words.literal or not words.is_askable:
         return Understood()
-    vectors = cache.get(scope, model.model)
+    vectors = of_scope(scope, model.model)
     if not len(vectors.ids):
         return Understood(degraded=(NO_VECTORS,))
     try:
@@ -95,6 +100,12 @@ def meaning_of(scope: Scope, found: Found, request: SearchRequest, mode: str) ->
         logger.warning("scope %s: words alone answer: %s", scope.pk, error)
         return Understood(degraded=(EMBEDDING_FAILED,))
     return Understood(Meaning(query, vectors))
+
+
+def spans_of(wanted: Wanted) -> tuple[Span, ...]:
+    """Return the times that a query names, by the clock of the server."""
+    zone = timezone.get_current_timezone()
+    return times.spans(wanted.request.query, now=wanted.now, zone=zone)
 
 
 def _model(request: SearchRequest, mode: str) -> Embedder | None:
@@ -112,76 +123,66 @@ def _mode_of(mode: str, *, has_meaning: bool) -> str:
     return "hybrid" if mode == "auto" else mode
 
 
-def _answer(
-    wanted: Wanted, found: Found, meaning: Meaning | None, mode: str
-) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]:
-    """Return the hits; where all that is there is noise, none and the nearest of it."""
-    limit, least = wanted.request.limit, wanted.request.min_score
-    best = _ranked(wanted, found, meaning, mode)
-    # only these can come to it with their priors, and need be read
-    within_reach = log_odds(least) - MOST
-    near = [each for each in best if log_odds(each.score) >= within_reach]
-    hits = [hit for hit in _lifted(wanted, near, found) if hit.score >= least]
-    if hits or not best:
-        return tuple(hits[:limit]), ()
-    return (), tuple(_lifted(wanted, best[:_NEAREST], found))
-
-
-def _ranked(wanted: Wanted, found: Found, meaning: Meaning | None, mode: str) -> list[Ranked]:
-    """Return the best, best first, and some more than the limit."""
-    count = wanted.request.limit + _SPARE
+def rank(wanted: Wanted, words: Evidence, meaning: Meaning | None, mode: str) -> list[Ranked]:
+    """Return what may be recalled in order of its score, best first; ties by id."""
+    if words.literal:
+        return list(words.literal)
+    shares = words.shares
     if meaning is None:
-        return lexical.ranked(wanted, found, count)
-    [scope] = wanted.scopes
-    words = {} if mode == "vector" else lexical.shares(scope, found)
+        order = np.lexsort((-shares.ids, -shares.shares.round(9)))
+        found = zip(shares.ids[order].tolist(), shares.shares[order].tolist(), strict=True)
+        return [Ranked(pk, bm25f.score(share, 1.0), ()) for pk, share in found]
     weighed = hybrid.weigh(
-        meaning.vectors, meaning.query, {pk: share for pk, (share, _) in words.items()}
+        meaning.vectors, meaning.query, evidence.NOTHING if mode == "vector" else shares
     )
     order = hybrid.order(weighed, MAX_CANDIDATES)
     ids, relevance = weighed.ids[order].tolist(), weighed.relevance[order].tolist()
-    allowed = words.keys() | _allowed(wanted, [pk for pk in ids if pk not in words], count)
-    best = [(pk, reached) for pk, reached in zip(ids, relevance, strict=True) if pk in allowed]
-    return [
-        Ranked(pk, score_of(reached), words[pk][1] if pk in words else ())
-        for pk, reached in best[:count]
-    ]
+    may = _recalled(wanted, words, ids)
+    found = zip(ids, relevance, strict=True)
+    return [Ranked(pk, score_of(reached), ()) for pk, reached in found if pk in may]
 
 
-def _allowed(wanted: Wanted, ids: list[int], count: int) -> set[int]:
-    """Return the first `count` of `ids` that may be recalled and meet the filter, or more.
+def _recalled(wanted: Wanted, words: Evidence, ids: list[int]) -> set[int]:
+    """Return those of `ids` that may be recalled and meet the filter.
 
-    Nearly always the first look is enough, and then it is one query.
+    What words found does. Of the others so many are looked up, in their order, as the page and
+    what may come into it need; nearly always that is one query.
     """
+    if words.alive:
+        return words.alive(ids)
+    found = set(words.shares.ids.tolist())
+    others = [pk for pk in ids if pk not in found]
     allowed: set[int] = set()
-    start, step = 0, count
-    while start < len(ids) and len(allowed) < count:
-        allowed |= _recalled(wanted, ids[start : start + step])
+    start, step, count = 0, _STEP, wanted.request.reach + _STEP
+    while start < len(others) and len(allowed) < count:
+        allowed |= _meeting(wanted, others[start : start + step])
         start, step = start + step, min(step * 4, _IN_ONE_STATEMENT)
-    return allowed
+    return found | allowed
 
 
-def _recalled(wanted: Wanted, ids: list[int]) -> set[int]:
-    """Return those of `ids` that may be recalled and meet the filter."""
-    if wanted.request.filter != MemoryFilter():
+def _meeting(wanted: Wanted, ids: list[int]) -> set[int]:
+    """Return those of `ids` that may be recalled and meet the filter; one query."""
+    if wanted.filter != MemoryFilter():
         asked = Memory.objects.of_scopes(wanted.scopes).filter(pk__in=ids)
         return set(wanted.recalled(asked).values_list("pk", flat=True))
     alias = wanted.alias
-    # one shape for every twenty ids: the last one fills the list up
-    filled = [*ids, *ids[-1:] * (-len(ids) % 20)]
 
     def build(now: datetime, scope_id: int, *ids: int) -> models.QuerySet[Any, Any]:
         asked = Memory.objects.using(alias).filter(scope_id=scope_id, pk__in=ids)
         return asked.live(now).values_list("pk")
 
+    # one shape for every forty ids: the last one fills the list up
+    filled = [*ids, *ids[-1:] * (-len(ids) % _STEP)]
     values: list[int | datetime] = [wanted.now, wanted.scopes[0].pk, *filled]
     rows = prepared.run(("live", len(filled)), build, values, alias, convert=False)
     return {row[0] for row in rows}
 
 
-def _lifted(wanted: Wanted, best: Sequence[Ranked], found: Found) -> list[Hit]:
-    """Return the memories with their priors, which may change the order of likes."""
-    hits = [
-        Hit(hit.memory, lifted(hit.score, priors(hit.memory, now=wanted.now)), hit.matched)
-        for hit in lexical.fetch(wanted, best, found.words)
+def _hits(wanted: Wanted, best: Sequence[Ranked], words: Evidence) -> tuple[Hit, ...]:
+    """Return memories with the words they hold, which only those that are given need."""
+    by_words = set(words.shares.ids.tolist())
+    told = [
+        each._replace(matched=words.shares.terms_of(each.id)) if each.id in by_words else each
+        for each in best
     ]
-    return sorted(hits, key=lambda hit: (hit.score, hit.memory.created_at, hit.memory.pk))[::-1]
+    return lexical.fetch(wanted, told, words.words)

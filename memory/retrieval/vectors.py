@@ -6,18 +6,16 @@ written after the cache's own is read then, whichever process wrote it.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
-from django.conf import settings
 from numpy.typing import NDArray
 
 from memory.llm.embeddings import Vectors
 from memory.models import MemoryVector, Scope
+from memory.retrieval.scope_cache import ScopeCache, bound_bytes
 
 CENTRING, CENTRING_COUNT = 0.85, 10
 """How much of the scope's mean vector is taken off, and the count at which it is half of that.
@@ -65,60 +63,29 @@ class ScopeVectors:
         return places, self.ids[places] == memory_ids
 
 
-class VectorCache:
-    """The scopes that were searched last, within a number of bytes; used by many threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._scopes: OrderedDict[tuple[str, int, str], ScopeVectors] = OrderedDict()
-
-    @property
-    def nbytes(self) -> int:
-        """Return how much memory the cached scopes take."""
-        with self._lock:
-            return sum(each.nbytes for each in self._scopes.values())
-
-    def get(self, scope: Scope, model: str) -> ScopeVectors:
-        """Return the scope's vectors by `model` as of its stamp, or later.
-
-        No query where they are cached and nothing was written since; else one of the rows that
-        were.
-        """
-        key = (str(scope._state.db), scope.pk, model)
-        with self._lock:
-            cached = self._scopes.get(key)
-            if cached:
-                self._scopes.move_to_end(key)
-        if cached and cached.stamp == scope.vector_stamp:
-            return cached
-        # an older stamp than ours is a store that was restored
-        is_behind = cached is not None and cached.stamp < scope.vector_stamp
-        found = _renewed(cached, scope, model) if cached and is_behind else _load(scope, model)
-        self._keep(key, found)
-        return found
-
-    def clear(self) -> None:
-        """Forget all."""
-        with self._lock:
-            self._scopes.clear()
-
-    def _keep(self, key: tuple[str, int, str], found: ScopeVectors) -> None:
-        limit = settings.VECTOR_CACHE_MB * 2**20
-        with self._lock:
-            self._scopes[key] = found
-            self._scopes.move_to_end(key)
-            size = sum(each.nbytes for each in self._scopes.values())
-            while size > limit and len(self._scopes) > 1:
-                size -= self._scopes.popitem(last=False)[1].nbytes
+cache: ScopeCache[ScopeVectors] = ScopeCache()
 
 
-cache = VectorCache()
+def of_scope(scope: Scope, model: str, kept: ScopeCache[ScopeVectors] = cache) -> ScopeVectors:
+    """Return the scope's vectors by `model` as of its stamp, or later.
+
+    No query where they are kept and nothing was written since; else one of the rows that were.
+    """
+    key = (str(scope._state.db), scope.pk, model)
+    known = kept.get(key)
+    if known and known.stamp == scope.vector_stamp:
+        return known
+    # a later stamp than the scope's is of a store that was restored
+    is_behind = known is not None and known.stamp < scope.vector_stamp
+    found = _renewed(known, scope, model) if known and is_behind else _load(scope, model)
+    kept.keep(key, found)
+    return found
 
 
 def _most(dimension: int) -> int:
     """Return how many vectors of one scope are kept."""
     row_bytes = 2 * 4 * max(dimension, 1) + 16
-    return int(settings.VECTOR_CACHE_MB * 2**20 // _CACHE_SHARE // row_bytes)
+    return int(bound_bytes() // _CACHE_SHARE // row_bytes)
 
 
 _COLUMNS = ("memory_id", "memory__created_at", "vector", "model", "dimension")

@@ -21,6 +21,11 @@ class SearchBody(StrictSerializer):
     user_id = UserIdField()
     query = ExactField(max_length=MAX_QUERY_CHARS)
     limit = serializers.IntegerField(required=False, default=10, min_value=1, max_value=100)
+    cursor = serializers.RegexField(
+        r"^[0-9]{1,4}$", required=False, default="0",
+        error_messages={"invalid": "This is no cursor; begin again without one."},
+        help_text="Where to go on: the `next` of the answer before, for the same question.",
+    )  # fmt: skip
     type = serializers.ChoiceField(choices=MemoryType.choices, required=False)
     kind = serializers.ChoiceField(choices=MemoryKind.choices, required=False)
     tags = serializers.ListField(
@@ -49,6 +54,9 @@ class SearchAnswer(serializers.Serializer[Any]):
     """Hits, best first."""
 
     results = HitSerializer(many=True)
+    next = serializers.CharField(
+        allow_null=True, help_text="The `cursor` of those that follow; null after the last."
+    )
     mode = serializers.CharField(help_text="How it was searched.")
     degraded = serializers.ListField(
         child=serializers.CharField(),

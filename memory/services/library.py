@@ -24,7 +24,7 @@ from memory.filters import MemoryFilter
 from memory.models import Memory, Scope, Status
 from memory.ordering import ORDERS, Order, first_of
 from memory.querysets import MemoryQuerySet
-from memory.retrieval.lexical import SearchRequest, search_scopes
+from memory.retrieval.lexical import SearchRequest, search_scopes, synonyms_of
 
 logger = logging.getLogger(__name__)
 
@@ -174,7 +174,8 @@ def seek(
     is_least = False
     for group in _by_store(shelves):
         scopes = {shelf.scope.pk: shelf for shelf in group}
-        found = search_scopes([shelf.scope for shelf in group], request, now=now)
+        synonyms = synonyms_of({shelf.agent for shelf in group})
+        found = search_scopes([shelf.scope for shelf in group], request, now=now, synonyms=synonyms)
         entries += [
             Entry(hit.memory, scopes[hit.memory.scope_id], hit.score, hit.matched)
             for hit in found.hits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from agents.models import Agent
@@ -13,6 +13,9 @@ from memory.retrieval.explanations import Explanation, Reading
 from memory.retrieval.lexical import Hit, SearchRequest
 from memory.services import recall
 from memory.services.recall import MODES
+
+PLOTTED = 40
+"""So many scores are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +50,15 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All of it; `reading` is how the words of the query were taken."""
+    """All of it; `reading` is how the words of the query were taken.
+
+    `scores` are those of the first `PLOTTED` hits of the first mode, best first.
+    """
 
     attempts: tuple[Attempt, ...]
     rows: tuple[Row, ...]
     reading: Reading
+    scores: tuple[float, ...]
 
 
 def compare(
@@ -72,7 +79,8 @@ def compare(
         )
         for pk in order
     )
-    return Comparison(attempts, rows, reading)
+    found = recall.look(agent, user_id, replace(request, limit=PLOTTED), now=now)
+    return Comparison(attempts, rows, reading, tuple(hit.score for hit in found.hits))
 
 
 def _attempt(

@@ -26,6 +26,7 @@ class Recall:
     `degraded` holds `no_vectors` where meaning was asked for and no model embeds,
     `embedding_failed` where the one that does failed, and `truncated` where more memories matched
     than were ranked. `abstained` where there is only noise, of which `nearest` is the best.
+    `has_more` where others follow.
     """
 
     hits: tuple[Hit, ...]
@@ -33,6 +34,7 @@ class Recall:
     degraded: tuple[str, ...]
     abstained: bool = False
     nearest: tuple[Hit, ...] = ()
+    has_more: bool = False
 
 
 def is_paused(agent: Agent, user_id: str) -> bool:
@@ -80,7 +82,14 @@ def look(
 ) -> Recall:
     """Return what a recall would, for those who try it: nothing is noted or counted."""
     found = search(agent, user_id, request, mode=mode, now=now)
-    return Recall(found.hits, found.mode, found.all_degraded, found.abstained, found.nearest)
+    return Recall(
+        found.hits,
+        found.mode,
+        found.all_degraded,
+        found.abstained,
+        found.nearest,
+        found.has_more,
+    )
 
 
 def note(

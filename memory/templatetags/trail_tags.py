@@ -55,7 +55,16 @@ MODES = {
 }
 REDUCED = {
     "no_vectors": _("There are no vectors yet, so it found by words only."),
+    "embedding_failed": _("The model that embeds failed, so it found by words only."),
     "truncated": _("More memories matched than were ranked."),
+}
+PRIORS = {
+    "recency": _("recency"),
+    "importance": _("importance"),
+    "pinned": _("pinned"),
+    "use": _("use"),
+    "type": _("type"),
+    "time": _("time asked for"),
 }
 
 
@@ -103,6 +112,18 @@ def way_words(way: str) -> str:
 def mode_name(mode: str) -> str:
     """Return what people call a way to search; a new one by its own name."""
     return str(MODES.get(mode, mode))
+
+
+@register.filter
+def prior_name(name: str) -> str:
+    """Return what people call a term that does not depend on the query."""
+    return str(PRIORS[name])
+
+
+@register.filter
+def signed(value: float) -> str:
+    """Return a number with its sign and two places."""
+    return f"{value:+.2f}".replace("-", "−")
 
 
 @register.filter

@@ -48,7 +48,7 @@ def change(request: PageRequest) -> HttpResponse:
     except InvalidMemory:
         return _answer(request, _("That is no tag; nothing was changed."))
     doing = Bulk(action, value, request.user.get_username(), now)
-    if request.POST.get("everything") and not form.value["q"]:
+    if request.POST.get("everything") and not form.text:
         wanted = form.to_filter(now=now)
         if action == bulk.RESTORE:
             wanted = MemoryFilter(statuses=(Status.TRASHED,))
@@ -114,7 +114,7 @@ def _ticked(request: PageRequest, shelves: list[Shelf], form: BrowseForm) -> lis
     if request.POST.get("everything"):
         now = timezone.now()
         wanted = form.to_filter(now=now)
-        found = library.seek(shelves, form.value["q"], wanted, limit=MAX_HITS, now=now)
+        found = library.seek(shelves, form.text, wanted, limit=MAX_HITS, now=now)
         return [entry.memory.pk for entry in found.entries]
     given = request.POST.getlist("id")
     return [int(text) for text in given if text.isascii() and text.isdigit() and len(text) < 17]

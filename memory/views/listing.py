@@ -11,15 +11,17 @@ from urllib.parse import urlencode
 from django.http import Http404
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from agents.preferences import PageRequest
 from memory.errors import InvalidMemory
 from memory.filters import MemoryFilter
-from memory.forms import TYPE_LABELS, BrowseForm
-from memory.models import Job, JobState
+from memory.forms import TYPE_LABELS, BrowseForm, refusals
+from memory.models import Job, JobState, MemoryType
 from memory.ordering import ORDERS
 from memory.services import bulk, jobs, library
 from memory.services.library import Listing, Shelf, TypeCounts
+from memory.understanding.operators import Operators
 from memory.views.answers import undo_address
 
 PAGE = 30
@@ -34,12 +36,14 @@ def list_context(request: PageRequest) -> dict[str, Any]:
     every, unreachable = library.reachable_shelves(request.user)
     shelves = chosen(every, form)
     started = time.perf_counter()
-    listing, counts = _found(shelves, form) if form.value["q"] else _listed(shelves, form)
+    listing, counts = _found(shelves, form) if form.text else _listed(shelves, form)
     elapsed = time.perf_counter() - started
     kept = form.narrowing
     total = _total(shelves, form, counts)
     return {
         "browse": form,
+        "refusals": refusals(form.typed),
+        "text": form.text,
         "address": f"?{urlencode(kept)}" if kept else "",
         "entries": listing.entries,
         "next": following(kept, listing.next) if listing.next else "",
@@ -114,7 +118,7 @@ def _listed(shelves: list[Shelf], form: BrowseForm) -> tuple[Listing, TypeCounts
 
 def _found(shelves: list[Shelf], form: BrowseForm) -> tuple[Listing, TypeCounts]:
     """Return a page of the hits: the cursor says how many were shown before."""
-    now, query, cursor = timezone.now(), form.value["q"], form.value["cursor"]
+    now, query, cursor = timezone.now(), form.text, form.value["cursor"]
     wanted = form.to_filter(now=now)
     if cursor and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 4):
         raise Http404
@@ -130,9 +134,9 @@ def _found(shelves: list[Shelf], form: BrowseForm) -> tuple[Listing, TypeCounts]
 
 def _total(shelves: list[Shelf], form: BrowseForm, counts: TypeCounts | None) -> int | None:
     """Return how many memories are listed, None where that is being counted."""
-    kind = form.value["type"]
+    kinds = form.to_filter(now=timezone.now()).types
     if counts:
-        return counts.by_type[kind] if kind else sum(counts.by_type.values())
+        return sum(counts.by_type[kind] for kind in kinds or counts.by_type)
     is_all = form.to_filter(now=timezone.now()) == MemoryFilter()
     return sum(shelf.scope.memory_count for shelf in shelves) if is_all else None
 
@@ -144,13 +148,27 @@ def _filters_in_words(form: BrowseForm) -> list[tuple[str, str]]:
         if value := form.value[name]:
             choices = dict(getattr(form.fields[name], "choices", ()))
             words.append((str(form.fields[name].label), str(choices.get(value, value))))
+    return words + _operators_in_words(form.typed)
+
+
+def _operators_in_words(typed: Operators) -> list[tuple[str, str]]:
+    fields = BrowseForm.base_fields
+    words = [
+        (str(fields["type"].label), str(TYPE_LABELS[MemoryType(each)])) for each in typed.types
+    ]
+    words += [(str(fields["tag"].label), tag) for tag in typed.tags]
+    if typed.created_from:
+        words.append((str(fields["after"].label), f"{typed.created_from:%Y-%m-%d}"))
+    if typed.created_until:
+        words.append((_("Created before"), f"{typed.created_until:%Y-%m-%d}"))
     return words
 
 
 def _without_filters(shelves: list[Shelf], form: BrowseForm) -> int | None:
     """Return how many a search would find without its filters, None where it has none."""
-    query = form.value["q"]
-    if not query or not form.narrowing.keys() - {"q", "sort"}:
+    query = form.text
+    is_narrowed = form.typed.is_narrowing or form.narrowing.keys() - {"q", "sort"}
+    if not query or not is_narrowed:
         return None
     found = library.seek(shelves, query, MemoryFilter(), limit=1, now=timezone.now())
     return sum(found.counts.by_type.values())

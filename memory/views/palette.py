@@ -16,6 +16,7 @@ from django.views.decorators.http import require_GET
 from agents.models import Agent
 from agents.preferences import PageRequest
 from memory.filters import MemoryFilter
+from memory.forms import narrowed, typed
 from memory.services import library
 
 _MEMORIES = 8
@@ -43,7 +44,9 @@ def palette(request: PageRequest) -> HttpResponse:
         for shelf in shelves
         if wanted in f"{shelf.agent} {shelf.agent.name}".casefold()
     }
-    found = library.seek(shelves, query, MemoryFilter(), limit=_MEMORIES, now=timezone.now())
+    asked = typed(query)
+    narrow = narrowed(MemoryFilter(), asked)
+    found = library.seek(shelves, asked.text, narrow, limit=_MEMORIES, now=timezone.now())
     context = {
         "q": query,
         "entries": found.entries if query else [],

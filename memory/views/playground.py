@@ -19,6 +19,7 @@ from agents.models import AuditEntry, Identity, validate_user_id
 from agents.preferences import PageRequest
 from agents.roles import VIEW_CONTENT, for_operators
 from memory.analyzer import MAX_QUERY_CHARS
+from memory.charts import score_plot
 from memory.retrieval import calibration
 from memory.retrieval.lexical import SearchRequest
 from memory.services import people, recall, trying
@@ -111,6 +112,7 @@ def _tried(request: PageRequest, form: PlaygroundForm) -> dict[str, Any]:
         "attempts": found.attempts,
         "rows": found.rows,
         "reading": found.reading,
+        "plot": score_plot(found.scores, threshold),
         "threshold": threshold,
         "below": sum(
             all(cell is None or cell.is_below for cell in row.cells) for row in found.rows

@@ -1,5 +1,7 @@
 """Search and prefetch over HTTP."""
 
+from itertools import chain
+
 import pytest
 import time_machine
 
@@ -80,7 +82,7 @@ def test_a_search_answers_memories_with_score_and_matched_words(api):
 
     assert response.status_code == 200
     answer = response.json()
-    assert set(answer) == {"results", "mode", "degraded", "abstained", "nearest"}
+    assert set(answer) == {"results", "next", "mode", "degraded", "abstained", "nearest"}
     assert (answer["mode"], answer["degraded"]) == ("lexical", [])
     [hit] = answer["results"]
     assert set(hit) == {"memory", "score", "matched"}
@@ -113,6 +115,32 @@ def test_search_parameters_narrow_what_is_found(agent, api, remember):
     assert len(found(limit=2)) == 2
     assert found(min_score=1) in {"", "a", "b", "c", "d"}
     assert found(min_score=0) == "abcd"
+
+
+def test_walking_the_cursors_of_a_search_meets_every_hit_once(api):
+    saved = [api.save("ming", f"kumquat {n}", name=f"m{n}")["name"] for n in range(7)]
+
+    met, cursor = [], {}
+    while True:
+        body = {"user_id": "ming", "query": "kumquat", "limit": 3, "min_score": 0, **cursor}
+        answer = api.post("search/", body).json()
+        met.append([hit["memory"]["name"] for hit in answer["results"]])
+        if answer["next"] is None:
+            break
+        cursor = {"cursor": answer["next"]}
+
+    assert [len(page) for page in met] == [3, 3, 1]
+    assert sorted(chain.from_iterable(met)) == saved
+    assert api.post("search/", {"user_id": "ming", "query": "kumquat", "limit": 7}).json()[
+        "next"
+    ] is None  # fmt: skip
+
+
+@pytest.mark.parametrize("cursor", ["x", "-1", "1.5", "", "99999", "٣", 3.5, None, ["0"]])
+def test_a_made_up_cursor_of_a_search_is_refused(local, cursor):
+    answer = local.post("search/", {"user_id": "ming", "query": "kumquat", "cursor": cursor})
+
+    assert fields_of(answer) == {"cursor"}
 
 
 @pytest.mark.parametrize("mode", ["vector", "hybrid"])

@@ -1,8 +1,10 @@
 """The list and one memory beside it: what narrows them, and what is said of nothing."""
 
 from datetime import timedelta
+from urllib.parse import urlencode
 
 import pytest
+import time_machine
 from django.db import OperationalError
 
 from agents.models import Profile
@@ -247,3 +249,82 @@ def test_the_filters_speak_the_language_of_the_page(web):
     assert "for 30 days" in pages["en"].content.decode()
     assert "0.4 or more" in pages["en"].content.decode()
     assert "已有 30 天" in pages["zh-hans"].content.decode()
+
+
+# --- operators in the search box --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("type:project", ["jam"]),
+        ("kumquat type:project", ["jam"]),
+        ("类型：项目 kumquat", ["jam"]),
+        ("type:user type:project", ["tea", "jam"]),
+        ("tag:drink", ["tea"]),
+        ("標籤:drink", ["tea"]),
+        ("tag:drink type:project", []),
+        ("after:2026-11-20 before:2026-11-21", ["jam"]),
+        ("after:2026-11-20", ["tea", "jam"]),
+        ("before:11月20日", ["pie"]),
+        ("kumquat before:2026-11-11", ["pie"]),
+        ("type:project zebra", []),
+        ("name:pie", ["pie"]),
+        ('"kumquat pie"', ["pie"]),
+        ('kumquat "jam"', ["jam"]),
+        ('say "pie', ["pie"]),
+    ],
+)
+def test_operators_typed_into_the_search_narrow_it(web, pantry, typed, found):
+    with time_machine.travel(NOW, tick=False):
+        answer = web.get("/memories/", {"q": typed})
+
+    assert answer.status_code == 200
+    assert names(answer) == found
+    assert answer.context["refusals"] == []
+
+
+def test_operators_go_with_the_filters_beside_them(web, pantry):
+    assert names(web.get("/memories/", {"q": "tag:drink", "type": "user"})) == ["tea"]
+    assert names(web.get("/memories/", {"q": "after:2026-11-25", "before": "2026-11-24"})) == []
+    assert names(web.get("/memories/", {"q": "type:project", "type": "user"})) == ["jam"]
+
+
+@pytest.mark.parametrize(
+    ("language", "typed", "said"),
+    [
+        ("en", "type:bug", "“bug” is no type; there are: User, Project, Feedback, Reference."),
+        ("en", "after:never kumquat", "“never” is no time;"),
+        ("en", "before:<b>", "“&lt;b&gt;” is no time;"),
+    ],
+)
+def test_an_operator_that_says_nothing_is_told_and_lets_nothing_through(
+    web, pantry, language, typed, said
+):
+    answer = web.get("/memories/", {"q": typed}, headers={"accept-language": language})
+
+    assert answer.status_code == 200
+    assert said in answer.content.decode()
+    assert names(answer) == []
+
+
+def test_all_that_an_operator_matches_are_changed_and_no_others(web, pantry, agent):
+    for typed, changed in (("type:bug", set()), ("tag:drink", {"tea"})):
+        web.post(f"/memories/bulk/?{urlencode({'q': typed})}", {"action": "pin", "everything": "1"})
+        pinned = Memory.objects.for_agent(agent).filter(pinned=True)
+        assert set(pinned.values_list("name", flat=True)) == changed
+
+
+def test_no_hits_names_the_operators_and_leads_to_the_words_alone(web, pantry):
+    answer = web.get("/memories/", {"q": "pie type:project"}, headers={"accept-language": "en"})
+
+    page = answer.content.decode()
+    assert "Type = Project" in page
+    assert "Without them there is 1." in page
+    assert 'href="/memories/?q=pie"' in page
+
+
+def test_the_palette_understands_operators(web, pantry):
+    answer = web.get("/search/", {"q": "kumquat type:project"})
+
+    assert [entry.memory.name for entry in answer.context["entries"]] == ["jam"]

@@ -1,0 +1,214 @@
+"""The words of one scope, kept in memory while it is asked again and again.
+
+For each query the engine would look up the same rows, and their terms would be looked through
+again. What is here is made of those rows, finds and scores as `candidates` and `bm25f` do, and
+is as the rows are: the scope's stamp says whether it is behind, as it does of vectors.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from array import array
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory import analyzer
+from memory.models import Memory, MemoryVector, Scope, Status
+from memory.retrieval import bm25f
+from memory.retrieval.bm25f import DESCRIPTION_WEIGHT, NAME_WEIGHT, WeightedQuery
+from memory.retrieval.candidates import MAX_CANDIDATES
+from memory.retrieval.scope_cache import ScopeCache
+
+Floats = NDArray[np.float64]
+_COLUMNS = ("pk", "status", "expires_at", "indexed__terms", "indexed__content_terms")
+_DEAD_SHARE = 4
+"""Where more than a quarter of the places are of rows that are no more, all is built anew."""
+_TERM_BYTES, _POSTING_BYTES, _PLACE_BYTES = 500, 24, 160
+_REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class WordShares:
+    """Memories that hold a telling word of a query: ids, how much of its information each has.
+
+    1 is what counts as all of it; of a long query a memory may hold more. `terms_of` returns the
+    terms of the query that one of them holds.
+    """
+
+    ids: NDArray[np.int64]
+    shares: Floats
+    terms_of: Callable[[int], Collection[str]]
+
+
+class _Posting:
+    """Where a term stands, what it counts in name and description, how often it is in content."""
+
+    __slots__ = ("fixed", "places", "times")
+
+    def __init__(self) -> None:
+        self.places, self.fixed, self.times = array("i"), array("d"), array("d")
+
+
+class ScopePostings:
+    """One scope's words; a lock keeps those who read from those who renew."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.stamp = scope.vector_stamp
+        self._lock = threading.Lock()
+        self._place: dict[int, int] = {}
+        self._ids = array("q")
+        self._alive_until, self._lengths = array("d"), array("d")
+        self._postings: dict[str, _Posting] = {}
+        self._size = 0
+        self._add(_rows(scope))
+
+    def __len__(self) -> int:
+        return len(self._place)
+
+    @property
+    def nbytes(self) -> int:
+        """Return about how much memory it takes."""
+        of_places = _PLACE_BYTES * len(self._ids) + _POSTING_BYTES * self._size
+        return of_places + _TERM_BYTES * len(self._postings)
+
+    def renew(self, scope: Scope) -> bool:
+        """Take in what was written since; return whether all is there now, and little else."""
+        rows = MemoryVector.objects.of_scope(scope)
+        with self._lock:
+            changed = list(rows.filter(stamp__gt=self.stamp).values_list("pk", flat=True))
+            self._drop(changed)
+            self._add(_rows(scope, changed) if changed else [])
+            if len(self._place) > scope.memory_count:
+                self._drop(self._place.keys() - set(rows.values_list("pk", flat=True)))
+            self.stamp = scope.vector_stamp
+            dead = len(self._ids) - len(self._place)
+            return dead * _DEAD_SHARE <= len(self._ids) and len(self._place) == scope.memory_count
+
+    def shares(self, scope: Scope, query: WeightedQuery, now: datetime) -> WordShares:
+        """Return what `bm25f` says of the memories that the engine would find, in no order."""
+        with self._lock:
+            return self._shares(scope, query, now)
+
+    def alive(self, memory_ids: Iterable[int], now: datetime) -> set[int]:
+        """Return those of `memory_ids` that may be recalled."""
+        moment = now.timestamp()
+        with self._lock:
+            return {
+                memory_id
+                for memory_id in memory_ids
+                if (place := self._place.get(memory_id)) is not None
+                and self._alive_until[place] > moment
+            }
+
+    def _shares(self, scope: Scope, query: WeightedQuery, now: datetime) -> WordShares:
+        ids = np.frombuffer(self._ids, dtype=np.int64)
+        postings = {t: self._postings[t] for t in query.weights if t in self._postings}
+        is_candidate = np.zeros(len(ids), dtype=bool)
+        for term, posting in postings.items():
+            if query.weights[term] >= analyzer.MIN_FINDING_WEIGHT:
+                is_candidate[_integers(posting.places)] = True
+        is_candidate &= np.frombuffer(self._alive_until) > now.timestamp()
+        kept = {
+            term: (places := _integers(posting.places), is_candidate[places])
+            for term, posting in postings.items()
+        }
+        frequency = {term: int(is_kept.sum()) for term, (_, is_kept) in kept.items()}
+        gains = bm25f.gains_of(query, frequency, max(scope.memory_count, 1))
+        lengths = np.frombuffer(self._lengths)
+        content = bm25f.content_weights(lengths, bm25f.average_length(scope))
+        reached = np.zeros(len(ids))
+        found = np.zeros((len(kept), len(ids)), dtype=bool)
+        for row, (term, (places, is_kept)) in enumerate(kept.items()):
+            posting, here = postings[term], places[is_kept]
+            times = _numbers(posting.times)[is_kept]
+            occurrences = _numbers(posting.fixed)[is_kept] + times * content[here]
+            reached[here] += gains[term] * occurrences / (bm25f.K1 + occurrences)
+            found[row, here] = True
+        best, terms = np.flatnonzero(is_candidate), list(postings)
+        row_of = dict(zip(ids[best].tolist(), best.tolist(), strict=True))
+
+        def terms_of(memory_id: int) -> list[str]:
+            return [terms[row] for row in np.flatnonzero(found[:, row_of[memory_id]]).tolist()]
+
+        return WordShares(ids[best], reached[best] / bm25f.most_of(query, gains), terms_of)
+
+    def _add(self, rows: Iterable[Sequence[Any]]) -> None:
+        for memory_id, status, expires_at, terms, content_terms in rows:
+            place = self._place[memory_id] = len(self._ids)
+            self._ids.append(memory_id)
+            until = expires_at.timestamp() if expires_at else math.inf
+            self._alive_until.append(until if status == Status.ACTIVE else -math.inf)
+            self._lengths.append(content_terms)
+            name, description, content = (Counter(text.split()) for text in terms.split("\n"))
+            for term in name | description | content:
+                posting = self._postings.setdefault(term, _Posting())
+                posting.places.append(place)
+                fixed = NAME_WEIGHT * name[term] + DESCRIPTION_WEIGHT * description[term]
+                posting.fixed.append(fixed)
+                posting.times.append(content[term])
+                self._size += 1
+
+    def _drop(self, memory_ids: Iterable[int]) -> None:
+        """Leave the places of memories behind as dead: postings are only ever added to."""
+        for memory_id in memory_ids:
+            place = self._place.pop(memory_id, None)
+            if place is not None:
+                self._alive_until[place] = -math.inf
+
+
+cache: ScopeCache[ScopePostings] = ScopeCache()
+_asked: OrderedDict[Hashable, None] = OrderedDict()
+_asked_lock = threading.Lock()
+
+
+def of_scope(scope: Scope, kept: ScopeCache[ScopePostings] = cache) -> ScopePostings | None:
+    """Return the scope's words as of its stamp, or later; None where the engine is to be asked.
+
+    That is the first time in this process, since most scopes are asked once in a long while, and
+    always for a scope so large that the engine's candidates would be cut.
+    """
+    key = (str(scope._state.db), scope.pk)
+    known = kept.get(key)
+    if scope.memory_count > MAX_CANDIDATES:
+        kept.drop(key)
+        return None
+    if known is None or known.stamp > scope.vector_stamp:
+        if not _was_asked(key):
+            return None
+        known = ScopePostings(scope)
+    elif known.stamp < scope.vector_stamp and not known.renew(scope):
+        known = ScopePostings(scope)
+    kept.keep(key, known)
+    return known if len(known) == scope.memory_count else None
+
+
+def _was_asked(key: Hashable) -> bool:
+    with _asked_lock:
+        was_asked = key in _asked
+        _asked[key] = None
+        _asked.move_to_end(key)
+        while len(_asked) > _REMEMBERED:
+            _asked.popitem(last=False)
+    return was_asked
+
+
+def _rows(scope: Scope, memory_ids: Collection[int] | None = None) -> Iterable[Sequence[Any]]:
+    memories = Memory.objects.of_scopes([scope]).filter(indexed__isnull=False)
+    if memory_ids is not None:
+        memories = memories.filter(pk__in=memory_ids)
+    return memories.values_list(*_COLUMNS)
+
+
+def _integers(values: array[int]) -> NDArray[np.int32]:
+    return np.frombuffer(values, dtype=np.int32)
+
+
+def _numbers(values: array[float]) -> Floats:
+    return np.frombuffer(values)
