@@ -30,6 +30,7 @@ from memory.indexing import analyze, content_digest, index_row
 from memory.models import Memory, MemoryTerms, MemoryVector, Scope, Status
 from memory.retrieval.lexical import SearchRequest
 from memory.retrieval.search import search
+from memory.retrieval.vectors import cache
 from memory.services import memories, writing
 
 SCOPE_SIZE = 1_000
@@ -120,6 +121,7 @@ def throw_away_store(backend: str) -> Iterator[Agent]:
     """Yield an agent with an empty store of its own, and take the store away at the end."""
     agent = Agent(pk=1, name="bench", language="en")
     agent.memory_config = MemoryConfig(agent=agent, backend=backend, sqlite_path="bench-search.db")
+    cache.clear()  # the scopes of the store before have the same keys
     if backend == Backend.SQLITE:
         _remove_sqlite()
         try:

@@ -29,6 +29,8 @@ from memory.services import memories
 
 LIMIT = 10
 _BATCH = 500
+# the store heeds no "fields" in its configuration and would embed the whole value as JSON
+_FIELDS = ["text"]
 _NO_SCOPE = Scope(pk=0)
 
 
@@ -126,13 +128,13 @@ class LangGraph:
 
         for start in range(0, len(texts), _BATCH):
             self._store.batch([
-                PutOp((user,), str(text.external_id), self._value(text))
+                PutOp((user,), str(text.external_id), self._value(text), index=_FIELDS)
                 for text in texts[start : start + _BATCH]
             ])  # fmt: skip
 
     def save(self, user: str, text: Memory) -> None:
         """Store one memory with its vector."""
-        self._store.put((user,), str(text.external_id), self._value(text))
+        self._store.put((user,), str(text.external_id), self._value(text), index=_FIELDS)
 
     def search(self, user: str, query: str, before: datetime | None = None) -> list[str]:
         """Return the keys of the best."""
@@ -197,7 +199,7 @@ def langgraph(folder: Path, embedding: Embedding, *, now: datetime) -> Iterator[
         vectors: list[list[float]] = embedding.embed(texts).tolist()
         return vectors
 
-    index = {"dims": embedding.embed(["x"]).shape[1], "embed": embed, "fields": ["text"]}
+    index = {"dims": embedding.embed(["x"]).shape[1], "embed": embed}
     with SqliteStore.from_conn_string(str(folder / "langgraph.db"), index=index) as store:
         store.setup()
         yield LangGraph(store)
