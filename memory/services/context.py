@@ -92,7 +92,7 @@ def compose(
     """
     limit = measure.limit
     request = SearchRequest(
-        message, limit=limit + beyond, min_score=measure.min_score, is_message=True
+        message, limit=limit + beyond, min_score=measure.min_score, is_message=True, cuts=True
     )
     result = search(agent, user_id, request, now=now)
     within = result.hits[:limit]
