@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
+from django_htmx.http import reswap, retarget
 
 from agents.models import Agent
 from agents.preferences import PageRequest
@@ -65,7 +66,13 @@ def _add(request: PageRequest, agent: Agent) -> HttpResponse:
         group = synonyms.parse(text)
         synonyms.add(agent, group, actor=request.user, now=timezone.now())
     except ValidationError as error:
-        return _show(request, agent, new=Row("new", "", text, " ".join(error.messages)), status=422)
+        new = Row("new", "", text, " ".join(error.messages))
+        if not request.htmx:
+            return _show(request, agent, new=new, status=422)
+        # what is being typed into other rows stays
+        context = {"new": new, "address": reverse("agent-synonyms", args=[agent.name])}
+        answer = render(request, "memory/agent_synonyms.html#new", context, status=422)
+        return reswap(retarget(answer, "#new"), "outerHTML")
     return _done(request, agent, _("Added: %s") % synonyms.in_words(group))
 
 
