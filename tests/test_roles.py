@@ -15,6 +15,7 @@ from tests.conftest import NOW
 ROLES = ("anonymous", "user", "operator", "superuser")
 LOGIN = "/accounts/login/"
 SETTINGS = "/agents/ada/settings/"
+SYNONYMS = "/agents/ada/synonyms/"
 OTHERS = {
     "<int:memory_id>": "{memory}", "<int:version>": "1", "<str:agent>": "{agent}",
     "<int:job_id>": "7", "<int:entry_id>": "7", "<int:key_id>": "{key}",
@@ -97,6 +98,8 @@ OPERATORS = {
     "agents/<str:agent>/settings/store/test/?backend=sqlite": (LOGIN, 403, SETTINGS, SETTINGS),
     "agents/<str:agent>/settings/store/move/": (LOGIN, 403, 200, 200),
     "POST agents/<str:agent>/settings/store/copies/": (LOGIN, 403, 422, 422),
+    "agents/<str:agent>/synonyms/": (LOGIN, 403, 200, 200),
+    "POST agents/<str:agent>/synonyms/restore/": (LOGIN, 403, SYNONYMS, SYNONYMS),
     "agents/<str:agent>/connect/": (LOGIN, 403, 200, 200),
     "keys/": (LOGIN, 403, 200, 200),
     "keys/<int:key_id>/first-call/": (LOGIN, 403, "/agents/ada/connect/", "/agents/ada/connect/"),

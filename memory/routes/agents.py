@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from django.urls import path
 
-from memory.views.agents import connect, new, preview, roster, settings, store
+from memory.views.agents import (
+    connect,
+    new,
+    preview,
+    roster,
+    settings,
+    store,
+    synonyms,
+)
 
 urlpatterns = [
     path("", roster.agent_list, name="agent-list"),
@@ -21,5 +29,7 @@ urlpatterns = [
     path("<str:agent>/settings/store/test/", store.test, name="agent-store-test"),
     path("<str:agent>/settings/store/move/", store.move, name="agent-store-move"),
     path("<str:agent>/settings/store/copies/", store.erase_copies, name="agent-store-erase"),
+    path("<str:agent>/synonyms/", synonyms.table, name="agent-synonyms"),
+    path("<str:agent>/synonyms/restore/", synonyms.restore, name="agent-synonyms-restore"),
     path("<str:agent>/connect/", connect.connect, name="agent-connect"),
 ]
