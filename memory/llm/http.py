@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ _RETRIED = {408, 425, 429, 500, 502, 503, 504, 529}
 _FIRST_PAUSE_SECONDS = 0.25
 _LONGEST_PAUSE_SECONDS = 20.0
 _SAID_CHARS = 200
+_making = threading.Lock()
 _VERSION = re.compile(r"v\d\w*")
 
 
@@ -171,9 +173,15 @@ def _pause(tried: int) -> float:
     return _FIRST_PAUSE_SECONDS * 2**tried * random.uniform(0.5, 1.5)  # noqa: S311
 
 
-@cache
 def _client(allows_private: bool) -> httpx.Client:
     """Return this process's client: connections are kept, redirects and proxies not followed."""
+    # two threads at once would make two, one of which nobody closed
+    with _making:
+        return _make_client(allows_private)
+
+
+@cache
+def _make_client(allows_private: bool) -> httpx.Client:
     return httpx.Client(
         transport=_GuardedTransport(allows_private=allows_private),
         follow_redirects=False,
