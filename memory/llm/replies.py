@@ -55,23 +55,19 @@ def fits(value: Any, schema: Schema) -> bool:
 
 def _values(text: str) -> Iterator[Any]:
     """Yield the JSON objects and lists that stand in a text, outermost ones only."""
-    position = 0
+    position, is_clean = 0, False
     for _ in range(_MAX_STARTS):
-        start = min(
-            (at for at in (text.find(mark, position) for mark in "{[") if at >= 0), default=-1
-        )
-        if start < 0:
-            return
+        starts = (text.find(mark, position) for mark in "{[")
+        position = min((start for start in starts if start >= 0), default=len(text))
         try:
-            value, position = _DECODER.raw_decode(text, start)
+            value, position = _DECODER.raw_decode(text, position)
         except (ValueError, RecursionError):
-            text = _without_commas(text[start:])
-            try:
-                value, position = _DECODER.raw_decode(text)
-            except (ValueError, RecursionError):
-                position = 1
-                continue
-        yield value
+            if is_clean:
+                position += 1
+            else:  # once more from here
+                text, position, is_clean = _without_commas(text[position:]), 0, True
+        else:
+            yield value
 
 
 def _without_commas(text: str) -> str:
