@@ -16,6 +16,7 @@ import hashlib
 import json
 import math
 import socket
+import ssl
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -160,7 +161,7 @@ class ModelServer:
     """The server; a context manager. `stop` and `start` keep its port: an outage and its end.
 
     `max_batch`, `max_chars` and `key` are its limits: more, or another key, is an error 400 or 401.
-    `refuses` are texts for which it refuses their whole batch.
+    `refuses` are texts for which it refuses their whole batch, with the status `refusal`.
     """
 
     def __init__(
@@ -171,6 +172,7 @@ class ModelServer:
         max_chars: int | None = None,
         key: str = "",
         refuses: tuple[str, ...] = (),
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.dimension = dimension
         self.max_batch = max_batch
@@ -178,6 +180,7 @@ class ModelServer:
         self.key = key
         self.refuses = refuses
         self.refusal = 400
+        self.tls = tls
         self.asked: list[Asked] = []
         self.script: deque[Fault] = deque()
         self.fault: Fault | None = None
@@ -213,6 +216,8 @@ class ModelServer:
         self._closing.clear()
         self._server = _Listener(("127.0.0.1", self._port), partial(_Handler, self))
         self._port = self._server.server_address[1]
+        if self.tls:
+            self._server.socket = self.tls.wrap_socket(self._server.socket, server_side=True)
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def stop(self) -> None:
