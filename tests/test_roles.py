@@ -20,6 +20,7 @@ OTHERS = {
     "<int:memory_id>": "{memory}", "<int:version>": "1", "<str:agent>": "{agent}",
     "<int:job_id>": "7", "<int:entry_id>": "7", "<int:key_id>": "{key}",
     "<int:account_id>": "{account}", "<int:identity_id>": "7", "<str:kind>": "csv",
+    "<str:purpose>": "chat",
 }  # fmt: skip
 
 # what everybody who is logged in gets; anonymous is led to the login
@@ -127,6 +128,9 @@ OPERATORS = {
     "audit/": (LOGIN, 403, 200, 200),
     "audit/export.<str:kind>": (LOGIN, 403, 200, 200),
     "playground/": (LOGIN, 403, 200, 200),
+    "settings/": (LOGIN, 403, 200, 200),
+    "POST settings/<str:purpose>/": (LOGIN, 403, 422, 422),
+    "POST settings/<str:purpose>/test/": (LOGIN, 403, 422, 422),
 }
 TABLE = {
     **{route: (LOGIN, *[answer] * 3) for route, answer in LOGGED_IN.items()},

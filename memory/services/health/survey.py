@@ -18,11 +18,20 @@ from django.utils.translation import gettext_lazy as _
 from agents.models import MemoryConfig
 from memory.databases import MYSQL_ALIAS, Place, known_aliases
 from memory.errors import BackendUnavailable
-from memory.models import JobState
-from memory.services.health import background, findings, machine, probing, readiness, store_health
+from memory.models import JobState, ModelPurpose
+from memory.services.health import (
+    background,
+    findings,
+    machine,
+    model_health,
+    probing,
+    readiness,
+    store_health,
+)
 from memory.services.health.background import NOTHING_KNOWN, Background
 from memory.services.health.findings import WELL, Finding, State
 from memory.services.health.machine import Disk
+from memory.services.health.model_health import ModelReport
 from memory.services.health.store_health import StoreReport
 
 _FIRST_SECONDS, _SECONDS = 1.0, 1.9
@@ -53,6 +62,7 @@ class Report:
     disk: Disk | None
     disk_finding: Finding
     warnings: list[Finding]
+    models: list[ModelReport]
 
     @property
     def waiting(self) -> int:
@@ -74,7 +84,7 @@ class Report:
         """Return what was found of each part."""
         of_stores = [finding for store in self.stores for finding in (store.finding, store.index)]
         rest = [self.queue, self.worker, self.beat, self.cache, self.disk_finding]
-        return [*of_stores, *rest, *self.warnings]
+        return [*of_stores, *rest, *[each.finding for each in self.models], *self.warnings]
 
     @property
     def troubles(self) -> int:
@@ -105,6 +115,7 @@ def look(*, now: datetime, has_counts: bool = False) -> Report:
         _BROKER: background.ask_broker,
         _CACHE: _ask_cache,
         _DISK: machine.disk,
+        **{f"model of {purpose}": partial(model_health.look, purpose) for purpose in ModelPurpose},
     }
     answers = probing.ask_all(questions | rest, seconds=_SECONDS)
     reports = [
@@ -137,6 +148,8 @@ def _report(
         disk=disk,
         disk_finding=disk.finding if disk else unknown,
         warnings=machine.warnings(),
+        # one that is silent now has been asked, and says so at the next look
+        models=[answers[f"model of {purpose}"] or ModelReport(purpose) for purpose in ModelPurpose],
         seconds=time.monotonic() - began,
     )
 
