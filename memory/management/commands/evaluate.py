@@ -122,7 +122,7 @@ class Command(HippoCommand):
 
     def _tell_difference(self, one: KeptRun, other: KeptRun) -> None:
         """Print by how much two engines differ: the most of any set, for each figure."""
-        most = {name: 0.0 for name in SHARES}
+        most = dict.fromkeys(SHARES, 0.0)
         for change in runs.compare(one, other, tolerance=0):
             most[change.metric] = max(most[change.metric], abs(change.after - change.before))
         self.stdout.write(f"{'greatest difference':47}{_cells(most)}")

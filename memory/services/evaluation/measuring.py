@@ -58,7 +58,7 @@ def evaluate(
     Raises ValueError naming the line that is no memory.
     """
     way, measured = way or Way(), Measured()
-    choice = random.Random(f"{_SEED} {labelled.name}")
+    choice = random.Random(f"{_SEED} {labelled.name}")  # noqa: S311 - no secret
     scopes = sorted({query.scope for query in labelled.queries})
     with scratch.throw_away_agent(backend) as agent:
         try:
