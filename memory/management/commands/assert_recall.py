@@ -36,14 +36,14 @@ class Command(HippoCommand):
         try:
             agent = find_agent(options["agent"])
             ask = self._ask_file if options["file"] else self._ask_kept
-            passed, asked = ask(agent, **options)
+            passed, asked = ask(agent, options["mode"], options["file"])
         except (CommandError, HippoError, DatabaseError, ValueError, OSError) as error:
             raise CommandError(str(error), returncode=_BAD_INPUT) from error
         self.stdout.write(f"{passed} of {asked} passed.")
         if passed / asked < options["min_pass"] - 1e-9:
             raise CommandError(f"{asked - passed} of {asked} failed.", returncode=_FAILED)
 
-    def _ask_kept(self, agent: Agent, *, mode: str, **options: Any) -> tuple[int, int]:
+    def _ask_kept(self, agent: Agent, mode: str, _file: Path | None) -> tuple[int, int]:
         """Ask the agent's own questions; the run is kept beside those of its page."""
         asked = list(questions.of_agent(agent))
         if not asked:
@@ -55,7 +55,7 @@ class Command(HippoCommand):
                 self._name(drafts[result["question"]], result, len(result["came"]))
         return run.passed, run.passed + run.failed
 
-    def _ask_file(self, agent: Agent, *, mode: str, file: Path, **options: Any) -> tuple[int, int]:
+    def _ask_file(self, agent: Agent, mode: str, file: Path) -> tuple[int, int]:
         """Ask what a file asks: of what it brings along, else of the agent."""
         found, now = asserting.read(file), timezone.now()
         if not found.drafts:
