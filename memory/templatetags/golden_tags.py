@@ -42,9 +42,9 @@ def result_words(result: dict[str, Any] | None) -> str:
     said = _("passed") if result["passed"] else _("failed")
     ranks = ", ".join("–" if rank is None else str(rank) for rank in result["expected"])
     if not ranks:
-        return f"{said} · {_('nothing came')}" if not result["came"] else said
+        return said if result["came"] else " · ".join([said, _("nothing came back")])
     unwanted = [str(rank) for rank in result["unwanted"] if rank is not None]
-    parts = [said, _("found at %s") % ranks]
+    parts = [said, _("found at %s") % ranks if any(result["expected"]) else _("not found")]
     if unwanted:
         parts.append(_("unwanted at %s") % ", ".join(unwanted))
     return " · ".join(parts)

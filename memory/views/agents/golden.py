@@ -50,9 +50,7 @@ def golden(request: PageRequest, agent: Agent) -> HttpResponse:
 def new(request: PageRequest, agent: Agent) -> HttpResponse:
     """Write a question down; `keep` only fills the form with what was tried elsewhere."""
     if request.method == "GET" or "keep" in request.POST:
-        own = request.user.identities.order_by("pk").values_list("user_id", flat=True).first()
         given = {name: request.POST.get(name, "") for name in _FIELDS}
-        given["user_id"] = given["user_id"] or own or ""
         return _form_page(request, agent, QuestionForm(initial=given))
     form = QuestionForm(request.POST)
     if form.is_valid() and (asked := _refusal(request, agent, form)) is not None:
@@ -216,6 +214,8 @@ def _form_page(
         subjects = previewing.find_subjects(request.user, agent, now=timezone.now())
     except (DatabaseError, BackendUnavailable):
         subjects = []
+    if subjects and not form.is_bound and not form.initial["user_id"]:
+        form.initial["user_id"] = subjects[0].user_id
     context |= {"form": form, "subjects": subjects}
     return render_tab(request, agent, "memory/agent_golden_form.html", status=status, **context)
 
