@@ -338,6 +338,8 @@ IMPORT_MAX_MB = _number("IMPORT_MAX_MB", 100, least=1)
 JOB_FILES_DIR = DATA_DIR / "jobs"
 """Uploads and exports; web and worker share it, and no URL leads there."""
 JOB_FILES_DIR.mkdir(mode=0o700, exist_ok=True)
+EVALUATIONS_DIR = DATA_DIR / "evaluations"
+"""What `evaluate` measured, to be compared with what it measures next."""
 FILE_UPLOAD_TEMP_DIR = JOB_FILES_DIR
 FILE_UPLOAD_HANDLERS = [
     "memory.views.uploading.LimitedUpload",

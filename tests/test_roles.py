@@ -16,9 +16,10 @@ ROLES = ("anonymous", "user", "operator", "superuser")
 LOGIN = "/accounts/login/"
 SETTINGS = "/agents/ada/settings/"
 SYNONYMS = "/agents/ada/synonyms/"
+GOLDEN = "/agents/ada/golden/"
 OTHERS = {
     "<int:memory_id>": "{memory}", "<int:version>": "1", "<str:agent>": "{agent}",
-    "<int:job_id>": "7", "<int:entry_id>": "7", "<int:key_id>": "{key}",
+    "<int:job_id>": "7", "<int:entry_id>": "7", "<int:question_id>": "7", "<int:key_id>": "{key}",
     "<int:account_id>": "{account}", "<int:identity_id>": "7", "<str:kind>": "csv",
     "<str:purpose>": "chat",
 }  # fmt: skip
@@ -101,6 +102,14 @@ OPERATORS = {
     "POST agents/<str:agent>/settings/store/copies/": (LOGIN, 403, 422, 422),
     "agents/<str:agent>/synonyms/": (LOGIN, 403, 200, 200),
     "POST agents/<str:agent>/synonyms/restore/": (LOGIN, 403, SYNONYMS, SYNONYMS),
+    "agents/<str:agent>/golden/": (LOGIN, 403, 200, 200),
+    "agents/<str:agent>/golden/new/": (LOGIN, 403, 200, 200),
+    "POST agents/<str:agent>/golden/ask/": (LOGIN, 403, 404, 404),  # by no mode
+    "POST agents/<str:agent>/golden/reason/": (LOGIN, 403, 403, 422),
+    "agents/<str:agent>/golden/runs/": (LOGIN, 403, 200, 200),
+    "agents/<str:agent>/golden/<int:question_id>/": (LOGIN, 403, 404, 404),  # there is none
+    "POST agents/<str:agent>/golden/<int:question_id>/delete/": (LOGIN, 403, 404, 404),
+    "POST agents/<str:agent>/golden/<int:question_id>/restore/": (LOGIN, 403, GOLDEN, GOLDEN),
     "agents/<str:agent>/connect/": (LOGIN, 403, 200, 200),
     "keys/": (LOGIN, 403, 200, 200),
     "keys/<int:key_id>/first-call/": (LOGIN, 403, "/agents/ada/connect/", "/agents/ada/connect/"),

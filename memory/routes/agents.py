@@ -6,6 +6,7 @@ from django.urls import path
 
 from memory.views.agents import (
     connect,
+    golden,
     new,
     preview,
     roster,
@@ -31,5 +32,17 @@ urlpatterns = [
     path("<str:agent>/settings/store/copies/", store.erase_copies, name="agent-store-erase"),
     path("<str:agent>/synonyms/", synonyms.table, name="agent-synonyms"),
     path("<str:agent>/synonyms/restore/", synonyms.restore, name="agent-synonyms-restore"),
+    path("<str:agent>/golden/", golden.golden, name="agent-golden"),
+    path("<str:agent>/golden/new/", golden.new, name="agent-golden-new"),
+    path("<str:agent>/golden/ask/", golden.ask, name="agent-golden-ask"),
+    path("<str:agent>/golden/reason/", golden.give_reason, name="agent-golden-reason"),
+    path("<str:agent>/golden/runs/", golden.runs, name="agent-golden-runs"),
+    path("<str:agent>/golden/<int:question_id>/", golden.edit, name="agent-golden-edit"),
+    path("<str:agent>/golden/<int:question_id>/delete/", golden.delete, name="agent-golden-delete"),
+    path(
+        "<str:agent>/golden/<int:question_id>/restore/",
+        golden.restore,
+        name="agent-golden-restore",
+    ),
     path("<str:agent>/connect/", connect.connect, name="agent-connect"),
 ]

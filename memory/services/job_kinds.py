@@ -14,6 +14,7 @@ from agents.models import Agent
 from memory.errors import HippoError
 from memory.models import Job
 from memory.services import bulk, jobs, receipts, upkeep
+from memory.services.golden import asking as golden
 from memory.services.jobs import JobCancelled, JobLost, Run
 from memory.services.moves import moving
 from memory.services.transfers import exporting, importing
@@ -38,6 +39,7 @@ KINDS: dict[str, Work] = {
     "import_check": importing.check,
     "import": importing.take_in,
     "export": exporting.export,
+    "golden": golden.work,
 }
 WITHOUT_PAYLOAD = ("expire", "purge_trash", "optimize_indexes")
 """The kinds that need not be told anything: they see to every agent."""

@@ -18,6 +18,7 @@ from memory.models import IdempotencyRecord, Memory, MemoryRevision, Scope, Stat
 from memory.querysets import MemoryQuerySet
 from memory.services import jobs, maintenance, writing
 from memory.services.figures import pruning
+from memory.services.golden import questions as golden
 from memory.services.jobs import Run
 from memory.services.transfers import job_files
 from memory.services.writing import SYSTEM, locked_scope
@@ -72,6 +73,7 @@ def purge_trash(run: Run, *, now: datetime) -> dict[str, Any]:
     _for_each_agent(run, purge)
     jobs.forget_ended(before=now - timedelta(days=JOB_DAYS))
     job_files.sweep(now=now)
+    golden.purge(now=now)
     return {"erased": run.job.done}
 
 
