@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
@@ -141,3 +141,21 @@ class MemoryVectorQuerySet(models.QuerySet["MemoryVector"]):
         """Return the rows that `model` has not embedded: new texts, and other models' vectors."""
         # two ranges of an index, which no engine makes of an inequality
         return self.filter(models.Q(model__lt=model) | models.Q(model__gt=model))
+
+    def models_but(self, model: str) -> Iterator[str]:
+        """Yield which other models made vectors here, "" for those to be made; a step each."""
+        names = self.order_by("model").values_list("model", flat=True)
+        name = names.first()
+        while name is not None:
+            if name != model:
+                yield name
+            name = names.filter(model__gt=name).first()
+
+    def in_chunks(self, model: str, size: int) -> Iterator[Sequence[MemoryVector]]:
+        """Yield the rows of a model by memory, with the memories' texts alone."""
+        rows = self.filter(model=model).order_by("memory").select_related("memory")
+        texts = (f"memory__{name}" for name in ("name", "description", "content"))
+        rows, last = rows.only("scope_id", "stamp", "attempts", *texts), -1
+        while chunk := list(rows.filter(memory__gt=last)[:size]):
+            yield chunk
+            last = chunk[-1].pk

@@ -36,6 +36,7 @@ from memory.models import (
     Store,
     StoreState,
 )
+from memory.services import backlog
 from memory.services.figures import counting
 
 logger = logging.getLogger(__name__)
@@ -72,18 +73,23 @@ def retried(
 
     @wraps(write)
     def repeat(agent: Agent, *args: Params.args, **kwargs: Params.kwargs) -> Result:
-        connection = connections[store_alias(agent)]
-        for attempt in range(1, _ATTEMPTS):
-            try:
-                return write(agent, *args, **kwargs)
-            except OperationalError as error:
-                if error.args[:1] != (_DEADLOCK,) or connection.in_atomic_block:
-                    raise
-                logger.info("agent %s: deadlock, %s again", agent.pk, write.__name__)
-                time.sleep(random.uniform(0.01, 0.05) * attempt)  # noqa: S311  # no secret
-        return write(agent, *args, **kwargs)
+        return past_deadlocks(store_alias(agent), lambda: write(agent, *args, **kwargs))
 
     return repeat
+
+
+def past_deadlocks(alias: str, write: Callable[[], Result]) -> Result:
+    """Do a write on a store, again after each deadlock: see `retried`."""
+    connection = connections[alias]
+    for attempt in range(1, _ATTEMPTS):
+        try:
+            return write()
+        except OperationalError as error:
+            if error.args[:1] != (_DEADLOCK,) or connection.in_atomic_block:
+                raise
+            logger.info("store %s: deadlock, the write again", alias)
+            time.sleep(random.uniform(0.01, 0.05) * attempt)  # noqa: S311  # no secret
+    return write()
 
 
 @contextmanager
@@ -180,6 +186,8 @@ def _add_rows(scope: Scope, analyzed: Sequence[tuple[Memory, Analysis]]) -> None
     for vector in vectors:
         vector.stamp = scope.vector_stamp
     MemoryVector.objects.using(scope._state.db).bulk_create(vectors, batch_size=_MAX_ROWS)
+    if vectors:
+        transaction.on_commit(backlog.call, using=scope._state.db)
 
 
 def batches(rows: Iterable[Row], size: Callable[[Row], int]) -> Iterator[list[Row]]:

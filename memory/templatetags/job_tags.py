@@ -25,6 +25,7 @@ KIND_LABELS = {
     "expire": gettext_lazy("Expiry"),
     "purge_trash": gettext_lazy("Emptying the trash"),
     "optimize_indexes": gettext_lazy("Upkeep of indexes"),
+    "embed": gettext_lazy("Vectors of new memories"),
 }
 OUTCOME_LABELS = {
     Outcome.NEW: gettext_lazy("new"),
@@ -44,6 +45,7 @@ _COUNTED = {
     "erase_user": "memories",
     "bulk": "changed",
     "export": "memories",
+    "embed": "embedded",
 }
 _SAID = {
     "expire": ngettext_lazy("%d memory moved to the trash", "%d memories moved to the trash"),
@@ -53,6 +55,7 @@ _SAID = {
     "erase_user": ngettext_lazy("%d memory erased and verified", "%d memories erased and verified"),
     "bulk": ngettext_lazy("%d memory changed", "%d memories changed"),
     "export": ngettext_lazy("%d memory exported", "%d memories exported"),
+    "embed": ngettext_lazy("%d vector made", "%d vectors made"),
 }
 _OUTCOMES: tuple[tuple[str, Any], ...] = (
     ("new", ngettext_lazy("%d new", "%d new")),

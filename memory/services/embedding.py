@@ -1,0 +1,172 @@
+"""Making the vectors of what was saved, beside all else: nothing waits for a model.
+
+The model is asked outside any transaction. What it gave is written to those rows alone whose
+text is still the one it was asked about.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import numpy as np
+from django.db import transaction
+from django.db.models import F
+
+from memory.databases import aliases_in_use, open_store
+from memory.indexing import embedding_text
+from memory.llm.embeddings import Embedder, EmbeddingFailed
+from memory.models import Job, JobState, MemoryVector, Scope, StoreState
+from memory.querysets import MemoryVectorQuerySet
+from memory.retrieval import embedder
+from memory.services import backlog, upkeep
+from memory.services.jobs import Run
+from memory.services.writing import past_deadlocks
+
+_CHUNK = 64
+_PROBE = "Does the model answer?"
+_Made = Mapping[int, tuple[int, bytes]]
+"""By memory: the stamp of the row whose text was embedded, and the vector."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of asking: vectors made, and texts that the model refused."""
+
+    embedded: int = 0
+    refused: int = 0
+
+
+class ModelChanged(Exception):
+    """Another model embeds from now on; what the one before has made stays until it is replaced."""
+
+
+def embed(run: Run, *, now: datetime) -> dict[str, Any]:
+    """Embed what waits in every store; return {"embedded": n, "refused": n}.
+
+    Raises EmbeddingFailed where the model does not answer, Incomplete where a store does not.
+    """
+    tally = Tally()
+    attempts = backlog.due_attempts()
+    backlog.note_tried(attempts)
+    while (model := embedder.current()) is not None:
+        try:
+            _embed_stores(run, model, attempts, tally)
+            break
+        except ModelChanged:
+            logger.info("another model embeds than %s: beginning anew", model.model)
+    Job.objects.filter(kind=backlog.KIND, state=JobState.DONE, pk__lt=run.job.pk).delete()
+    return {"embedded": tally.embedded, "refused": tally.refused}
+
+
+def _embed_stores(run: Run, model: Embedder, attempts: list[int], tally: Tally) -> None:
+    def work(alias: str) -> Iterator[int]:
+        open_store(alias)
+        rows = backlog.of_store(alias).filter(attempts__in=attempts)
+        run.report(done=0, total=rows.pending(model.model).count())
+        for count in embed_rows(rows, model, tally):
+            yield count
+            if (now := embedder.current()) is None or now.model != model.model:
+                raise ModelChanged
+
+    upkeep.complete(run, [(alias, work, alias) for alias in aliases_in_use()])
+
+
+def embed_rows(rows: MemoryVectorQuerySet, model: Embedder, tally: Tally) -> Iterator[int]:
+    """Embed what waits among rows of one store; yield how many were tried, chunk by chunk.
+
+    A text that the model refuses holds up no other. Raises EmbeddingFailed where it answers
+    nothing at all.
+    """
+    for made_by in rows.models_but(model.model):
+        for chunk in rows.in_chunks(made_by, _CHUNK):
+            texts = [embedding_text(row.memory) for row in chunk]
+            vectors = _vectors(model, texts, _dimension(rows, model))
+            made = [(row, each) for row, each in zip(chunk, vectors, strict=True) if each]
+            by_scope: dict[int, dict[int, tuple[int, bytes]]] = defaultdict(dict)
+            for row, vector in made:
+                by_scope[row.scope_id][row.pk] = (row.stamp, vector)
+            alias = str(rows.db)
+            for scope_id, of_scope in by_scope.items():
+                write = partial(_write, alias, scope_id, of_scope, model.model)
+                tally.embedded += past_deadlocks(alias, write)
+            refused = [row for row, each in zip(chunk, vectors, strict=True) if not each]
+            tally.refused += len(refused)
+            _note_refused(alias, refused)
+            yield len(chunk)
+
+
+def _dimension(rows: MemoryVectorQuerySet, model: Embedder) -> int | None:
+    """Return how long the model's vectors in a store are; None while it has none."""
+    made = rows.filter(model=model.model).order_by("memory").values_list("dimension", flat=True)
+    return made.first()
+
+
+def _vectors(model: Embedder, texts: Sequence[str], dimension: int | None) -> list[bytes]:
+    """Return the vector of each text, empty for one that the model refuses.
+
+    Where a batch fails it is halved: that a text fails is its own fault only if another, asked
+    after it, does not. Raises EmbeddingFailed.
+    """
+    try:
+        return _asked(model, texts, dimension)
+    except EmbeddingFailed as error:
+        _asked(model, [_PROBE], dimension)
+        if len(texts) == 1:
+            logger.warning("%s refuses a text: %s", model.model, error)
+            return [b""]
+    middle = len(texts) // 2
+    return [
+        *_vectors(model, texts[:middle], dimension),
+        *_vectors(model, texts[middle:], dimension),
+    ]
+
+
+def _asked(model: Embedder, texts: Sequence[str], dimension: int | None) -> list[bytes]:
+    vectors = model.embed(texts)
+    if vectors.shape[0] != len(texts) or not np.isfinite(vectors).all():
+        raise EmbeddingFailed(f"{model.model} gave other vectors than it was asked for.")
+    if dimension not in {None, vectors.shape[1]}:
+        raise EmbeddingFailed(
+            f"{model.model} gives {vectors.shape[1]} numbers for a text where it gave {dimension} "
+            "before; another model needs another name."
+        )
+    return [row.astype("<f2").tobytes() for row in vectors]
+
+
+def _write(alias: str, scope_id: int, made: _Made, model: str) -> int:
+    """Write vectors to the rows of a scope that are still those which were read; return how many.
+
+    A row that was written since has a later stamp: its text may be another.
+    """
+    with transaction.atomic(using=alias):
+        locked = Scope.objects.using(alias).select_for_update()
+        scope = locked.filter(pk=scope_id, state=StoreState.OPEN).first()
+        if scope is None:
+            return 0
+        found = MemoryVector.objects.of_scope(scope).filter(pk__in=made).only("stamp")
+        rows = [row for row in found if row.stamp == made[row.pk][0]]
+        for row in rows:
+            row.vector = made[row.pk][1]
+            row.model, row.dimension = model, len(row.vector) // 2
+            row.stamp, row.attempts = scope.vector_stamp + 1, 0
+        names = ["vector", "model", "dimension", "stamp", "attempts"]
+        MemoryVector.objects.using(alias).bulk_update(rows, names, batch_size=_CHUNK)
+        if rows:
+            Scope.objects.using(alias).filter(pk=scope.pk).update(
+                vector_stamp=scope.vector_stamp + 1
+            )
+    return len(rows)
+
+
+def _note_refused(alias: str, refused: Sequence[MemoryVector]) -> None:
+    for row in refused:
+        same = MemoryVector.objects.using(alias).filter(pk=row.pk, stamp=row.stamp)
+        same.filter(attempts__lt=backlog.MOST_ATTEMPTS).update(attempts=F("attempts") + 1)
