@@ -79,6 +79,12 @@ def embedding_text(memory: Memory) -> str:
     return "\n".join(part for part in parts if part.strip())[:EMBEDDED_CHARS]
 
 
+def take_over(row: MemoryVector, other: MemoryVector | None) -> None:
+    """Give an unsaved row the vector that another row of the same memory has, if it is whole."""
+    if other and other.digest == row.digest and is_whole(other):
+        row.model, row.dimension, row.vector = other.model, other.dimension, other.vector
+
+
 def is_whole(row: MemoryVector) -> bool:
     """Return whether a row holds as many numbers as it says; none where none was made."""
     is_made = bool(row.model)

@@ -41,7 +41,7 @@ KINDS: dict[str, Work] = {
     "export": exporting.export,
     "embed": embedding.embed,
 }
-WITHOUT_PAYLOAD = ("expire", "purge_trash", "optimize_indexes", "embed")
+WITHOUT_PAYLOAD = ("expire", "purge_trash", "optimize_indexes")
 """The kinds that need not be told anything: they see to every agent."""
 
 
