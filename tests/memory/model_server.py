@@ -177,6 +177,7 @@ class ModelServer:
         self.max_chars = max_chars
         self.key = key
         self.refuses = refuses
+        self.refusal = 400
         self.asked: list[Asked] = []
         self.script: deque[Fault] = deque()
         self.fault: Fault | None = None
@@ -273,7 +274,7 @@ class ModelServer:
         if self.max_chars and any(len(text) > self.max_chars for text in texts):
             return json_reply({"error": {"message": "input is too long"}}, 400)
         if any(text in self.refuses for text in texts):
-            return json_reply({"error": {"message": "input is refused"}}, 400)
+            return json_reply({"error": {"message": "input is refused"}}, self.refusal)
         data = [
             {"object": "embedding", "index": index, "embedding": vector_of(text, self.dimension)}
             for index, text in enumerate(texts)
@@ -310,6 +311,8 @@ class _Listener(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # headers and body are two writes: else the second waits 40 ms for the first to be confirmed
+    disable_nagle_algorithm = True
 
     def __init__(self, server: ModelServer, *args: Any) -> None:
         self.model_server = server
