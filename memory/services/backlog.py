@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from memory.databases import aliases_in_use, open_store
 from memory.errors import HippoError
+from memory.llm.embeddings import EmbeddingFailed
 from memory.models import Job, JobState, MemoryVector, Scope, Store, StoreState
 from memory.querysets import MemoryVectorQuerySet
 from memory.retrieval import embedder
@@ -126,3 +127,12 @@ def enqueue(*, now: datetime) -> Job | None:
 def latest_job() -> Job | None:
     """Return the job that embeds, or the last one that did."""
     return Job.objects.filter(kind=KIND).order_by("-pk").first()
+
+
+def failure() -> str:
+    """Return what the model says, if it failed when it was last asked; one query."""
+    job = latest_job()
+    if job is None or job.state in {JobState.DONE, JobState.CANCELLED}:
+        return ""
+    kind, _sign, said = job.error.partition(": ")
+    return said.rstrip(".。") if kind == EmbeddingFailed.__name__ else ""

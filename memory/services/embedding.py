@@ -14,7 +14,6 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-import numpy as np
 from django.db import transaction
 from django.db.models import F
 
@@ -29,7 +28,6 @@ from memory.services.jobs import Run
 from memory.services.writing import past_deadlocks
 
 _CHUNK = 64
-_PROBE = "Does the model answer?"
 _Made = Mapping[int, tuple[int, bytes]]
 """By memory: the stamp of the row whose text was embedded, and the vector."""
 
@@ -99,7 +97,7 @@ def embed_rows(rows: MemoryVectorQuerySet, model: Embedder, tally: Tally) -> Ite
                 tally.embedded += past_deadlocks(alias, write)
             refused = [row for row, each in zip(chunk, vectors, strict=True) if not each]
             tally.refused += len(refused)
-            _note_refused(alias, refused)
+            _note_refused(alias, refused, model)
             yield len(chunk)
 
 
@@ -110,35 +108,14 @@ def _dimension(rows: MemoryVectorQuerySet, model: Embedder) -> int | None:
 
 
 def _vectors(model: Embedder, texts: Sequence[str], dimension: int | None) -> list[bytes]:
-    """Return the vector of each text, empty for one that the model refuses.
-
-    Where a batch fails it is halved: that a text fails is its own fault only if another, asked
-    after it, does not. Raises EmbeddingFailed.
-    """
-    try:
-        return _asked(model, texts, dimension)
-    except EmbeddingFailed as error:
-        _asked(model, [_PROBE], dimension)
-        if len(texts) == 1:
-            logger.warning("%s refuses a text: %s", model.model, error)
-            return [b""]
-    middle = len(texts) // 2
-    return [
-        *_vectors(model, texts[:middle], dimension),
-        *_vectors(model, texts[middle:], dimension),
-    ]
-
-
-def _asked(model: Embedder, texts: Sequence[str], dimension: int | None) -> list[bytes]:
+    """Return the vector of each text, empty for one that the model refuses."""
     vectors = model.embed(texts)
-    if vectors.shape[0] != len(texts) or not np.isfinite(vectors).all():
-        raise EmbeddingFailed(f"{model.model} gave other vectors than it was asked for.")
-    if dimension not in {None, vectors.shape[1]}:
+    if dimension not in {None, vectors.shape[1]} and vectors.any():
         raise EmbeddingFailed(
             f"{model.model} gives {vectors.shape[1]} numbers for a text where it gave {dimension} "
             "before; another model needs another name."
         )
-    return [row.astype("<f2").tobytes() for row in vectors]
+    return [row.astype("<f2").tobytes() if row.any() else b"" for row in vectors]
 
 
 def _write(alias: str, scope_id: int, made: _Made, model: str) -> int:
@@ -166,7 +143,8 @@ def _write(alias: str, scope_id: int, made: _Made, model: str) -> int:
     return len(rows)
 
 
-def _note_refused(alias: str, refused: Sequence[MemoryVector]) -> None:
+def _note_refused(alias: str, refused: Sequence[MemoryVector], model: Embedder) -> None:
     for row in refused:
+        logger.warning("%s refuses the text of memory %s", model.model, row.pk)
         same = MemoryVector.objects.using(alias).filter(pk=row.pk, stamp=row.stamp)
         same.filter(attempts__lt=backlog.MOST_ATTEMPTS).update(attempts=F("attempts") + 1)

@@ -36,14 +36,16 @@ class Letters:
         self.refused, self.is_down = set(), False
         self.meanwhile = lambda: None
 
-    def embed(self, texts):
+    def embed(self, texts, *, seconds=None):
         self.asked.append(list(texts))
         self.meanwhile()
-        if self.is_down or self.refused & set(texts):
+        if self.is_down:
             raise EmbeddingFailed("The model says no.")
         rows = [[text.count(chr(97 + n)) + 0.5 for n in range(self.dimension)] for text in texts]
-        vectors = np.array(rows, dtype=np.float32).reshape(len(rows), self.dimension)
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors = np.array(rows, dtype=np.float32)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors[[text in self.refused for text in texts]] = 0
+        return vectors
 
     def vector_of(self, memory):
         """Return what is kept of a memory's text."""
@@ -364,7 +366,6 @@ def test_a_model_that_is_down_is_no_texts_fault_and_nothing_is_lost(agent, lette
     job = embed()
 
     assert (job.state, job.error) == ("pending", "EmbeddingFailed: The model says no.")
-    assert len(letters.asked) == 2  # the texts, and whether it answers at all
     assert {(row.model, row.attempts) for row in rows_of(agent).values()} == {("", 0)}
     letters.is_down = False
     job_kinds.perform(job.pk)
@@ -395,7 +396,7 @@ def test_an_outage_is_one_job_however_long_it_is(ada, letters, remember):
             if job and job.state == JobState.PENDING:
                 embed(timezone.now())
             if minute == 59:
-                tries = len(letters.asked) / 2
+                tries = len(letters.asked)
 
     assert 25 <= tries <= 35  # five in five minutes, then none for five
     assert Job.objects.get().state == JobState.DONE
@@ -514,6 +515,9 @@ def test_what_waits_is_found_by_an_index_however_much_has_a_vector(agent, letter
         remember(agent, "ming", f"note {number}", name=f"note {number}")
     embed()
     remember(agent, "ming", "Ming deploys on Fridays")
+    if agent.name == "grace":  # InnoDB counts anew a while after many were written
+        with connections[store_alias(agent)].cursor() as cursor:
+            cursor.execute("ANALYZE TABLE memory_memoryvector")
     rows = backlog.of_store(store_alias(agent)).filter(attempts__in=[0, 1])
     chunk = rows.filter(model="", memory__gt=-1).order_by("memory")[:64]
 
