@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -83,45 +83,58 @@ def embed_rows(rows: MemoryVectorQuerySet, model: Embedder, tally: Tally) -> Ite
     A text that the model refuses holds up no other. Raises EmbeddingFailed where it answers
     nothing at all.
     """
+    alias = str(rows.db)
     for made_by in rows.models_but(model.model):
         for chunk in rows.in_chunks(made_by, _CHUNK):
-            texts = [embedding_text(row.memory) for row in chunk]
-            vectors = _vectors(model, texts, _dimension(rows, model))
-            made = [(row, each) for row, each in zip(chunk, vectors, strict=True) if each]
-            by_scope: dict[int, dict[int, tuple[int, bytes]]] = defaultdict(dict)
-            for row, vector in made:
-                by_scope[row.scope_id][row.pk] = (row.stamp, vector)
-            alias = str(rows.db)
-            for scope_id, of_scope in by_scope.items():
+            vectors = model.embed([embedding_text(row.memory) for row in chunk])
+            if vectors.any():
+                _settle_length(alias, model, vectors.shape[1])
+            made, refused = {}, []
+            for row, vector in zip(chunk, vectors, strict=True):
+                if vector.any():
+                    made[row] = vector.astype("<f2").tobytes()
+                else:
+                    refused.append(row)
+            for scope_id, of_scope in _by_scope(made):
                 write = partial(_write, alias, scope_id, of_scope, model.model)
                 tally.embedded += past_deadlocks(alias, write)
-            refused = [row for row, each in zip(chunk, vectors, strict=True) if not each]
-            tally.refused += len(refused)
             _note_refused(alias, refused, model)
+            tally.refused += len(refused)
             yield len(chunk)
 
 
-def _dimension(rows: MemoryVectorQuerySet, model: Embedder) -> int | None:
-    """Return how long the model's vectors in a store are; None while it has none."""
-    made = rows.filter(model=model.model).order_by("memory").values_list("dimension", flat=True)
-    return made.first()
+def _by_scope(made: Mapping[MemoryVector, bytes]) -> Iterable[tuple[int, _Made]]:
+    found: dict[int, dict[int, tuple[int, bytes]]] = defaultdict(dict)
+    for row, vector in made.items():
+        found[row.scope_id][row.pk] = (row.stamp, vector)
+    return sorted(found.items())
 
 
-def _vectors(model: Embedder, texts: Sequence[str], dimension: int | None) -> list[bytes]:
-    """Return the vector of each text, empty for one that the model refuses."""
-    vectors = model.embed(texts)
-    if dimension not in {None, vectors.shape[1]} and vectors.any():
-        raise EmbeddingFailed(
-            f"{model.model} gives {vectors.shape[1]} numbers for a text where it gave {dimension} "
-            "before; another model needs another name."
-        )
-    return [row.astype("<f2").tobytes() if row.any() else b"" for row in vectors]
+def _settle_length(alias: str, model: Embedder, length: int) -> None:
+    """Let vectors of another length wait to be made anew, if `length` is the model's now.
+
+    One of them is made again to see: a server may have got another model under the same name,
+    or have been wrong. Raises EmbeddingFailed where it gives now this length and now that.
+    """
+    made = backlog.of_store(alias).filter(model=model.model)
+    dimension = made.order_by("memory").values_list("dimension", flat=True).first()
+    if dimension in {None, length}:
+        return
+    others = made.exclude(dimension=length)
+    row = next(others.in_chunks(model.model, 1))[0]
+    if model.embed([embedding_text(row.memory)]).shape[1] != length:
+        raise EmbeddingFailed(f"{model.model} gives vectors of several lengths.")
+    logger.warning("%s gives %s numbers, no longer %s: all anew", model.model, length, dimension)
+    for chunk in others.in_chunks(model.model, _CHUNK):
+        for scope_id, of_scope in _by_scope(dict.fromkeys(chunk, b"")):
+            past_deadlocks(alias, partial(_write, alias, scope_id, of_scope, ""))
 
 
 def _write(alias: str, scope_id: int, made: _Made, model: str) -> int:
     """Write vectors to the rows of a scope that are still those which were read; return how many.
 
-    A row that was written since has a later stamp: its text may be another.
+    A row that was written since has a later stamp: its text may be another. An empty vector with
+    no model waits to be made.
     """
     with transaction.atomic(using=alias):
         locked = Scope.objects.using(alias).select_for_update()

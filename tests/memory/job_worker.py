@@ -8,12 +8,16 @@ import json
 import os
 from datetime import timedelta
 
+import numpy as np
+
 from tests.memory import worker
 
 from agents.models import Agent  # isort: skip  # the worker sets Django up
 from config.celery import app
 from memory.drafts import parse_draft
-from memory.models import MemoryTerms, Scope
+from memory.indexing import embedding_text
+from memory.llm.embeddings import EMBEDDED_MODEL, embedded_model
+from memory.models import MemoryTerms, MemoryVector, Scope
 from memory.services import job_kinds, jobs, maintenance, memories
 
 if prefix := os.environ.get("TEST_KEY_PREFIX"):
@@ -74,6 +78,31 @@ def look_over(agent):
     ]
     faults = [str(fault) for fault in maintenance.check(agent)]
     yield {"worn": worn, "faults": faults}
+
+
+def forget_vectors(agent):
+    """Let all of an agent's memories wait for their vectors."""
+    for scope in Scope.objects.for_agent(Agent.objects.named(agent)):
+        rows = MemoryVector.objects.of_scope(scope)
+        rows.update(model="", dimension=0, vector=b"", stamp=scope.vector_stamp)
+    yield None
+
+
+def look_at_vectors(agent):
+    """Yield the stamp of each vector that was made, which are wrong, and other faults."""
+    agent = Agent.objects.named(agent)
+    stamps, wrong = {}, []
+    for scope in Scope.objects.for_agent(agent):
+        rows = MemoryVector.objects.of_scope(scope).filter(model=EMBEDDED_MODEL)
+        made = list(rows.select_related("memory"))
+        stamps |= {row.pk: row.stamp for row in made}
+        texts = [embedding_text(row.memory) for row in made[::50]]
+        vectors = embedded_model().embed(texts)
+        for row, vector in zip(made[::50], vectors, strict=True):
+            if np.frombuffer(row.vector, "<f2") @ vector < 0.999:
+                wrong.append(row.pk)
+    faults = [str(fault) for fault in maintenance.check(agent)]
+    yield {"stamps": stamps, "wrong": wrong, "faults": faults}
 
 
 def work(task, arguments):

@@ -6,7 +6,6 @@ import time
 from contextlib import suppress
 from datetime import timedelta
 
-import numpy as np
 import pytest
 import time_machine
 from django.db import OperationalError, connections
@@ -22,34 +21,10 @@ from memory.services import backlog, embedding, erasure, job_kinds, jobs, mainte
 from memory.services.embedding import Tally
 from memory.services.moves import moving
 from tests.conftest import MING, NOW
+from tests.memory.letters import Letters
 from tests.memory.rows import assert_consistent
 
 DONE = {"actor": MING, "now": NOW}
-
-
-class Letters:
-    """A model that counts letters, refuses some texts, or is down."""
-
-    def __init__(self, model="letters", dimension=8):
-        self.model, self.dimension = model, dimension
-        self.asked = []
-        self.refused, self.is_down = set(), False
-        self.meanwhile = lambda: None
-
-    def embed(self, texts, *, seconds=None):
-        self.asked.append(list(texts))
-        self.meanwhile()
-        if self.is_down:
-            raise EmbeddingFailed("The model says no.")
-        rows = [[text.count(chr(97 + n)) + 0.5 for n in range(self.dimension)] for text in texts]
-        vectors = np.array(rows, dtype=np.float32)
-        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        vectors[[text in self.refused for text in texts]] = 0
-        return vectors
-
-    def vector_of(self, memory):
-        """Return what is kept of a memory's text."""
-        return type(self)(self.model, self.dimension).embed([embedding_text(memory)]).astype("<f2")
 
 
 @pytest.fixture
@@ -403,15 +378,33 @@ def test_an_outage_is_one_job_however_long_it_is(ada, letters, remember):
     assert assert_embedded(ada, letters) == 1
 
 
-def test_vectors_of_another_length_under_the_same_name_are_not_taken(agent, letters, remember):
+def test_a_model_that_gives_another_length_from_now_on_does_all_anew(agent, letters, remember):
+    for number in range(5):
+        remember(agent, "ming", f"note {number}", name=f"note {number}")
+    embed()
+    stamp = Scope.objects.for_agent(agent).get().vector_stamp
+    remember(agent, "bob", "Bob drinks tea", name="tea")
+    letters.dimension = 4
+
+    embed()
+    half = {row.memory.scope.user_id: row for row in rows_of(agent).values()}
+    embed()
+
+    assert (half["ming"].model, half["bob"].dimension) == ("", 4)
+    assert half["ming"].stamp > stamp
+    assert assert_embedded(agent, letters) == 6
+
+
+def test_a_length_that_comes_and_goes_is_a_failure(agent, letters, remember):
     remember(agent, "ming", "Ming deploys on Fridays", name="deploys")
     embed()
     remember(agent, "ming", "Ming drinks tea", name="tea")
-    letters.dimension = 4
+    lengths = iter([4, 8])
+    letters.meanwhile = lambda: setattr(letters, "dimension", next(lengths))
 
     job = embed()
 
-    assert "letters gives 4 numbers for a text where it gave 8" in job.error
+    assert "several lengths" in job.error
     assert {name: row.dimension for name, row in rows_of(agent).items()} == {"deploys": 8, "tea": 0}
 
 

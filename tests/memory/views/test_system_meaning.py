@@ -1,17 +1,19 @@
 """What operators are told of vectors that are not there."""
 
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 
 from memory.databases import store_alias
+from memory.llm.embeddings import EmbeddingFailed
 from memory.models import MemoryVector
 from memory.retrieval import embedder
 from memory.services import backlog, job_kinds, jobs
 from memory.services.health import metrics, pulses, survey
 from memory.services.health.findings import State
-from tests.memory.services.test_embedding import Letters, embed
+from tests.memory.letters import Letters
 
 
 @pytest.fixture
@@ -20,6 +22,13 @@ def letters(monkeypatch):
     monkeypatch.setattr(embedder, "current", lambda: model)
     monkeypatch.setattr(backlog, "_tried", {})
     return model
+
+
+def embed(now=None):
+    job = jobs.enqueue("embed", now=now or timezone.now())
+    with suppress(EmbeddingFailed):
+        job_kinds.perform(job.pk)
+    return job
 
 
 @pytest.fixture
