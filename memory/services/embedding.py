@@ -74,7 +74,8 @@ def _embed_stores(run: Run, model: Embedder, attempts: list[int], tally: Tally) 
             if (now := embedder.current()) is None or now.model != model.model:
                 raise ModelChanged
 
-    upkeep.complete(run, [(alias, work, alias) for alias in aliases_in_use()])
+    aliases = aliases_in_use()
+    upkeep.complete(run, [(alias.removeprefix("sqlite:"), work, alias) for alias in aliases])
 
 
 def embed_rows(rows: MemoryVectorQuerySet, model: Embedder, tally: Tally) -> Iterator[int]:

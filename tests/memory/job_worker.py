@@ -8,15 +8,12 @@ import json
 import os
 from datetime import timedelta
 
-import numpy as np
-
 from tests.memory import worker
 
 from agents.models import Agent  # isort: skip  # the worker sets Django up
 from config.celery import app
 from memory.drafts import parse_draft
-from memory.indexing import embedding_text
-from memory.llm.embeddings import EMBEDDED_MODEL, embedded_model
+from memory.llm.embeddings import EMBEDDED_MODEL
 from memory.models import MemoryTerms, MemoryVector, Scope
 from memory.services import job_kinds, jobs, maintenance, memories
 
@@ -89,20 +86,13 @@ def forget_vectors(agent):
 
 
 def look_at_vectors(agent):
-    """Yield the stamp of each vector that was made, which are wrong, and other faults."""
+    """Yield the stamp of each vector that was made, and what is wrong."""
     agent = Agent.objects.named(agent)
-    stamps, wrong = {}, []
+    stamps = {}
     for scope in Scope.objects.for_agent(agent):
-        rows = MemoryVector.objects.of_scope(scope).filter(model=EMBEDDED_MODEL)
-        made = list(rows.select_related("memory"))
-        stamps |= {row.pk: row.stamp for row in made}
-        texts = [embedding_text(row.memory) for row in made[::50]]
-        vectors = embedded_model().embed(texts)
-        for row, vector in zip(made[::50], vectors, strict=True):
-            if np.frombuffer(row.vector, "<f2") @ vector < 0.999:
-                wrong.append(row.pk)
-    faults = [str(fault) for fault in maintenance.check(agent)]
-    yield {"stamps": stamps, "wrong": wrong, "faults": faults}
+        made = MemoryVector.objects.of_scope(scope).filter(model=EMBEDDED_MODEL)
+        stamps |= dict(made.values_list("pk", "stamp"))
+    yield {"stamps": stamps, "faults": [str(fault) for fault in maintenance.check(agent)]}
 
 
 def work(task, arguments):

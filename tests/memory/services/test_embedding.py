@@ -17,7 +17,16 @@ from memory.indexing import EMBEDDED_CHARS, embedding_text
 from memory.llm.embeddings import EmbeddingFailed
 from memory.models import Job, JobState, MemoryVector, Scope, Store, StoreState
 from memory.retrieval import embedder
-from memory.services import backlog, embedding, erasure, job_kinds, jobs, maintenance, memories
+from memory.services import (
+    backlog,
+    embedding,
+    erasure,
+    job_kinds,
+    job_list,
+    jobs,
+    maintenance,
+    memories,
+)
 from memory.services.embedding import Tally
 from memory.services.moves import moving
 from tests.conftest import MING, NOW
@@ -518,3 +527,14 @@ def test_what_waits_is_found_by_an_index_however_much_has_a_vector(agent, letter
 
     assert all("vector_by_model" in plan for plan in plans), plans
     assert not any("TEMP B-TREE" in plan or "sort" in plan.lower() for plan in plans), plans
+
+
+def test_a_few_vectors_are_no_news_in_the_head_of_every_page(db, django_user_model):
+    olga = django_user_model.objects.create_user("olga", is_staff=True)
+    job = jobs.enqueue("embed", now=NOW)
+    shown = []
+    for total in (None, 3, 5_000):
+        Job.objects.filter(pk=job.pk).update(total=total)
+        shown.append(len(job_list.at_work(olga)))
+
+    assert shown == [0, 0, 1]
