@@ -434,6 +434,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 15,
         "options": {"expires": 15},
     },
+    "sweep-backlog": {
+        "task": "memory.tasks.sweep_backlog",
+        "schedule": 60,
+        "options": {"expires": 60},
+    },
     **{
         kind: {"task": "memory.tasks.enqueue_job", "args": [kind], "schedule": seconds}
         for kind, seconds in {

@@ -68,7 +68,15 @@ class EmbeddedModel:
         return np.asarray(vectors / np.maximum(lengths, 1e-9), dtype=np.float32)
 
 
-@cache
+_loading = threading.Lock()
+
+
 def embedded_model() -> EmbeddedModel:
-    """Return the one in this process; the first call takes a second."""
+    """Return the one in this process; the first call takes a second, others wait for it."""
+    with _loading:
+        return _load()
+
+
+@cache
+def _load() -> EmbeddedModel:
     return EmbeddedModel()

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from functools import lru_cache
 
 from django.conf import settings
+from django.db import Error, connections
 
 from memory import endpoints
 from memory.llm.embeddings import Embedder, embedded_model
 from memory.llm.endpoint_embeddings import EndpointEmbeddings
 from memory.llm.http import Endpoint
+
+logger = logging.getLogger(__name__)
 
 
 def current() -> Embedder | None:
@@ -18,6 +23,26 @@ def current() -> Embedder | None:
     The same object as long as the same is chosen: it knows whether its server is down.
     """
     return of(endpoints.of_embeddings())
+
+
+def load(*, after_seconds: float) -> None:
+    """Have the model that comes with Hippo in memory soon, if it is the one that embeds.
+
+    For where a process begins: the first question then need not wait a second for it. What is
+    needed to answer at all goes before, for loading takes a whole processor.
+    """
+    timer = threading.Timer(after_seconds, _load)
+    timer.daemon = True
+    timer.start()
+
+
+def _load() -> None:
+    try:
+        current()
+    except Error as error:  # the first question asks again
+        logger.warning("nobody knows yet which model embeds: %s", error)
+    finally:
+        connections.close_all()  # those of this thread, which ends
 
 
 def of(choice: endpoints.Choice) -> Embedder | None:

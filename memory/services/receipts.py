@@ -24,6 +24,7 @@ from memory.models import (
     Memory,
     MemoryRevision,
     MemoryTerms,
+    MemoryVector,
     Scope,
     ScopeDay,
 )
@@ -176,7 +177,7 @@ def _found(run: Run, forgotten: int) -> dict[str, Any]:
 
 def _left(alias: str, scope_id: int) -> str:
     """Return where something of an erased scope is still to be found; '' where nowhere."""
-    for model in (Memory, MemoryTerms, IdempotencyRecord, ScopeDay, Scope):
+    for model in (Memory, MemoryTerms, MemoryVector, IdempotencyRecord, ScopeDay, Scope):
         key = "pk" if model is Scope else "scope_id"
         if model._default_manager.using(alias).filter(**{key: scope_id}).exists():
             return model._meta.model_name or ""

@@ -26,6 +26,7 @@ KIND_LABELS = {
     "expire": gettext_lazy("Expiry"),
     "purge_trash": gettext_lazy("Emptying the trash"),
     "optimize_indexes": gettext_lazy("Upkeep of indexes"),
+    "embed": gettext_lazy("Vectors of new memories"),
 }
 OUTCOME_LABELS = {
     Outcome.NEW: gettext_lazy("new"),
@@ -46,6 +47,7 @@ _COUNTED = {
     "bulk": "changed",
     "export": "memories",
     "golden": "passed",
+    "embed": "embedded",
 }
 _SAID = {
     "expire": ngettext_lazy("%d memory moved to the trash", "%d memories moved to the trash"),
@@ -56,6 +58,7 @@ _SAID = {
     "bulk": ngettext_lazy("%d memory changed", "%d memories changed"),
     "export": ngettext_lazy("%d memory exported", "%d memories exported"),
     "golden": ngettext_lazy("%d question passed", "%d questions passed"),
+    "embed": ngettext_lazy("%d vector made", "%d vectors made"),
 }
 _OUTCOMES: tuple[tuple[str, Any], ...] = (
     ("new", ngettext_lazy("%d new", "%d new")),

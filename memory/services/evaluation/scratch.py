@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-import numpy as np
-from django.db import transaction
-from django.db.models import F
-
 from agents.models import Agent
-from memory.databases import store_alias
-from memory.models import Memory, MemoryVector, Scope
+from memory.models import MemoryVector, Scope
 from memory.retrieval import embedder
+from memory.services import embedding
+from memory.services.embedding import Tally
 from memory.services.transfers.transfer import import_lines
 
 _AGENT_PREFIX = "evaluate."
-_CHUNK = 256
 
 
 @contextmanager
@@ -55,24 +52,6 @@ def _embed(agent: Agent) -> None:
     model = embedder.current()
     if model is None:
         return
-    alias = store_alias(agent)
     for scope in Scope.objects.for_agent(agent):
-        pending = MemoryVector.objects.of_scope(scope).pending(model.model).select_related("memory")
-        rows = list(pending.order_by("memory_id"))
-        for start in range(0, len(rows), _CHUNK):
-            chunk = rows[start : start + _CHUNK]
-            vectors = model.embed([_text(row.memory) for row in chunk]).astype("<f2")
-            with transaction.atomic(using=alias):
-                Scope.objects.using(alias).filter(pk=scope.pk).update(
-                    vector_stamp=F("vector_stamp") + 1
-                )
-                scope.refresh_from_db(fields=["vector_stamp"])
-                for row, vector in zip(chunk, vectors, strict=True):
-                    row.model, row.dimension = model.model, len(vector)
-                    row.vector, row.stamp = np.asarray(vector).tobytes(), scope.vector_stamp
-                fields = ["model", "dimension", "vector", "stamp"]
-                MemoryVector.objects.using(alias).bulk_update(chunk, fields)
-
-
-def _text(memory: Memory) -> str:
-    return "\n".join(filter(None, [memory.name, memory.description, memory.content]))
+        rows = MemoryVector.objects.of_scope(scope)
+        deque(embedding.embed_rows(rows, model, Tally()), maxlen=0)
