@@ -76,7 +76,7 @@ def embedding_text(memory: Memory) -> str:
     """Return the text whose vector stands for a memory; of a long content its beginning."""
     name = "" if memory.content.startswith(memory.name) else memory.name
     parts = (name, memory.description, memory.content)
-    return "\n".join(part for part in parts if part.strip())[:EMBEDDED_CHARS]
+    return ". ".join(part for part in parts if part.strip())[:EMBEDDED_CHARS]
 
 
 def take_over(row: MemoryVector, other: MemoryVector | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 from typing import Any
@@ -19,6 +19,7 @@ from memory.retrieval import candidates
 from memory.retrieval.bm25f import Ranked, Weighed, WeightedQuery, rank, weigh
 from memory.retrieval.candidates import Candidates, Wanted
 from memory.retrieval.candidates import SearchRequest as SearchRequest
+from memory.understanding.phrases import loosened
 from memory.understanding.synonyms import Groups
 
 
@@ -120,6 +121,8 @@ def find(wanted: Wanted) -> Found:
         return found
     # parts of words, which no term finds
     parts = _literal(wanted, request.phrases, share=0.5)
+    if not parts and (query := loosened(request.query)):
+        return find(replace(wanted, request=replace(request, query=query)))
     if not parts and not request.is_message:
         parts = _literal(wanted, analyzer.short_words(request.query), share=0.5)
     return parts or found

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
@@ -98,11 +99,12 @@ def meaning_of(scope: Scope, words: Evidence, request: SearchRequest, mode: str)
     if not len(vectors.ids):
         return Understood(degraded=(NO_VECTORS,))
     try:
-        query = model.embed([request.query])[0]
+        query = model.embed([request.query], seconds=settings.EMBEDDING_QUERY_SECONDS)[0]
     except EmbeddingFailed as error:
         logger.warning("scope %s: words alone answer: %s", scope.pk, error)
         return Understood(degraded=(EMBEDDING_FAILED,))
-    return Understood(Meaning(query, vectors))
+    # zeros are what means nothing to the model
+    return Understood(Meaning(query, vectors)) if query.any() else Understood()
 
 
 def spans_of(wanted: Wanted) -> tuple[Span, ...]:

@@ -60,6 +60,23 @@ def test_quotes_and_filters_both_hold(agent, remember, names_found):
     assert names_found(agent, "ming", '"deploy bot"', filter=narrowed) == ["a"]
 
 
+def test_a_question_is_answered_where_nobody_holds_what_it_quotes(agent, remember, names_found):
+    remember(agent, "ming", "Ming read the book about impossible things in May", name="book")
+    remember(agent, "ming", "the deploy bot", name="bot")
+
+    assert names_found(agent, "ming", 'When did Ming read "nothing is impossible"?') == ["book"]
+    assert names_found(agent, "ming", "明 read “nothing is impossible”？") == ["book"]
+    assert names_found(agent, "ming", 'Ming "nothing is impossible"') == []
+    assert names_found(agent, "ming", 'What does the "deploy bot" read?') == ["bot"]
+    assert names_found(agent, "ming", '"zeppelin"?') == []
+
+
+def test_single_quotes_of_a_question_are_given_up_too(agent, remember, names_found):
+    remember(agent, "ming", "Ming read the book about impossible things in May", name="book")
+
+    assert names_found(agent, "ming", "Did Ming read 'nothing impossible' ?") == ["book"]
+
+
 def test_in_a_message_quotes_demand_nothing(agent, remember, names_found):
     remember(agent, "ming", "the bot that Ming can deploy", name="other")
 
