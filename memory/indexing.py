@@ -73,9 +73,11 @@ def vector_row(memory: Memory, scope: Scope, analysis: Analysis) -> MemoryVector
 
 
 def embedding_text(memory: Memory) -> str:
-    """Return the text whose vector stands for a memory; of a long content its beginning."""
-    name = "" if memory.content.startswith(memory.name) else memory.name
-    parts = (name, memory.description, memory.content)
+    """Return the text whose vector stands for a memory; of a long content its beginning.
+
+    The name comes first even where the content begins with it: that serves short memories best.
+    """
+    parts = (memory.name, memory.description, memory.content)
     return ". ".join(part for part in parts if part.strip())[:EMBEDDED_CHARS]
 
 

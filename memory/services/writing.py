@@ -49,6 +49,8 @@ _ATTEMPTS = 5
 _MAX_ROWS = 200
 _MAX_CHARACTERS = 500_000
 _INDEXED_FIELDS = frozenset({"name", "description", "content", "detail", "tags"})
+_CACHED_FIELDS = frozenset({"status", "expires_at"})
+"""What searches keep in memory of a memory besides what is indexed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +239,17 @@ def count_terms(scope: Scope, memories: int, content_terms: int) -> None:
         )
 
 
+def _tell_caches(scope: Scope, memory_ids: Sequence[int]) -> None:
+    """Stamp memories whose index rows stay as they are, so that caches read them again."""
+    if memory_ids:
+        scope.vector_stamp += 1
+        rows = MemoryVector.objects.of_scope(scope).filter(memory_id__in=memory_ids)
+        rows.update(stamp=scope.vector_stamp)
+        Scope.objects.using(scope._state.db).filter(pk=scope.pk).update(
+            vector_stamp=scope.vector_stamp
+        )
+
+
 def find(scope: Scope, memory_id: int, *, agent: Agent) -> Memory:
     """Return a memory of a locked scope, trashed or not. Raises UnknownMemory."""
     memory = Memory.objects.of_scope(scope).filter(pk=memory_id).first()
@@ -270,6 +283,7 @@ def change(
     reason = parse_reason(reason)
     changed: list[Memory] = []
     renewed: list[Memory] = []
+    noted: list[int] = []
     revisions: list[MemoryRevision] = []
     names = {"version", "updated_at"}
     done: Counter[str] = Counter()
@@ -289,6 +303,8 @@ def change(
         done[_deed(was_trashed=was_trashed, is_trashed=is_trashed)] += 1
         if was_trashed != is_trashed or (not is_trashed and values.keys() & _INDEXED_FIELDS):
             renewed.append(memory)
+        elif values.keys() & _CACHED_FIELDS:
+            noted.append(memory.pk)
     if changed:
         alias = scope._state.db
         for batch in batches(revisions, lambda each: len(each.state["content"])):
@@ -297,6 +313,7 @@ def change(
             Memory.objects.using(alias).bulk_update(memories_batch, sorted(names), batch_size=50)
         unindex(scope, [memory.pk for memory in renewed])
         index(scope, [memory for memory in renewed if memory.status != Status.TRASHED])
+        _tell_caches(scope, noted)
         counting.note(scope, now, **done)
     return len(changed)
 
