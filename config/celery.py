@@ -8,7 +8,7 @@ from logging.config import dictConfig
 from typing import Any
 
 from celery import Celery
-from celery.signals import setup_logging, worker_ready
+from celery.signals import setup_logging, worker_process_init, worker_ready
 from django.conf import settings
 from kombu.transport import TRANSPORT_ALIASES
 
@@ -33,3 +33,18 @@ def show_life(**options: Any) -> None:
     from memory.services.health import pulses
 
     pulses.keep_noting(pulses.WORKER)
+
+
+@worker_process_init.connect
+def load_model_of_child(**options: Any) -> None:
+    """Load the model where a worker forks its children, which do its tasks."""
+    from memory.retrieval import embedder
+
+    embedder.load(after_seconds=3)
+
+
+@worker_ready.connect
+def load_model(sender: Any, **options: Any) -> None:
+    """Load the model where tasks are done in this process: in threads, or alone."""
+    if type(sender.pool).__module__ != "celery.concurrency.prefork":
+        load_model_of_child()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import tempfile
 import zoneinfo
@@ -58,6 +59,22 @@ def _number(name: str, default: int, least: int) -> int:
     if not value.isascii() or not value.isdigit() or int(value) < least:
         raise ImproperlyConfigured(f"{name} must be a whole number, {least} or more; not {value}.")
     return int(value)
+
+
+def _seconds(name: str, default: float) -> float:
+    """Return a time in seconds, 0.1 to 60."""
+    value = env.str(name, str(default))
+    if not re.fullmatch(r"\d{1,2}(\.\d{1,3})?", value) or not 0.1 <= float(value) <= 60:
+        raise ImproperlyConfigured(f"{name} must be seconds from 0.1 to 60; not {value}.")
+    return float(value)
+
+
+def _model_key(name: str) -> str:
+    """Return the key of a model's server, which is sent in a header."""
+    value = env.str(name, "")
+    if not re.fullmatch(r"[!-~]*", value):
+        raise ImproperlyConfigured(f"{name} holds a space, a line break or a letter beyond ASCII.")
+    return value
 
 
 def gettext_noop(message: str) -> str:
@@ -283,6 +300,37 @@ EMBEDDINGS = env.str("EMBEDDINGS", "")
 """Which model embeds: `embedded`, `endpoint` or `none`; "" for what operators set."""
 if EMBEDDINGS not in {"", "embedded", "endpoint", "none"}:
     raise ImproperlyConfigured("EMBEDDINGS must be embedded, endpoint or none.")
+EMBEDDING_URL = env.str("EMBEDDING_URL", "")
+"""An OpenAI-compatible server; with it, model and key are of the environment, too."""
+EMBEDDING_MODEL = env.str("EMBEDDING_MODEL", "")
+EMBEDDING_KEY = _model_key("EMBEDDING_KEY")
+EMBEDDING_BATCH = _number("EMBEDDING_BATCH", 32, least=1)
+"""So many texts are sent to it at once."""
+EMBEDDING_MAX_TOKENS = _number("EMBEDDING_MAX_TOKENS", 8_192, least=16)
+"""Of a longer text its beginning is sent."""
+EMBEDDING_QUERY_SECONDS = _seconds("EMBEDDING_QUERY_SECONDS", 1.5)
+"""So long a search waits for the vector of its question; then it goes by words."""
+if EMBEDDINGS == "endpoint" and not EMBEDDING_URL:
+    raise ImproperlyConfigured("EMBEDDINGS=endpoint needs EMBEDDING_URL.")
+if (EMBEDDING_MODEL or EMBEDDING_KEY) and not EMBEDDING_URL:
+    raise ImproperlyConfigured("EMBEDDING_MODEL and EMBEDDING_KEY need EMBEDDING_URL.")
+CHAT_PROVIDER = env.str("CHAT_PROVIDER", "")
+"""How the chat model is talked to: `openai`, `anthropic`, `none`; "" for what operators set."""
+CHAT_URL = env.str("CHAT_URL", "")
+CHAT_MODEL = env.str("CHAT_MODEL", "")
+CHAT_KEY = _model_key("CHAT_KEY")
+if CHAT_PROVIDER not in {"", "openai", "anthropic", "none"}:
+    raise ImproperlyConfigured("CHAT_PROVIDER must be openai, anthropic or none.")
+if (CHAT_URL or CHAT_MODEL or CHAT_KEY) and not CHAT_PROVIDER:
+    raise ImproperlyConfigured("CHAT_URL, CHAT_MODEL and CHAT_KEY need CHAT_PROVIDER.")
+if CHAT_PROVIDER in {"openai", "anthropic"} and not CHAT_MODEL:
+    raise ImproperlyConfigured("CHAT_PROVIDER needs CHAT_MODEL, the model's name.")
+if CHAT_PROVIDER == "openai" and not CHAT_URL:
+    raise ImproperlyConfigured("CHAT_PROVIDER=openai needs CHAT_URL.")
+if max(len(EMBEDDING_MODEL), len(CHAT_MODEL)) > 200:
+    raise ImproperlyConfigured("EMBEDDING_MODEL and CHAT_MODEL have 200 characters at most.")
+MODEL_PRIVATE_ADDRESSES = _switch("MODEL_PRIVATE_ADDRESSES")
+"""Whether a model may be called at a private address, that of this machine among them."""
 SEARCH_CACHE_MB = _number("SEARCH_CACHE_MB", 256, least=8)
 """Words and vectors that each process keeps in memory, of the scopes it searched last."""
 IMPORT_MAX_MB = _number("IMPORT_MAX_MB", 100, least=1)
@@ -290,6 +338,8 @@ IMPORT_MAX_MB = _number("IMPORT_MAX_MB", 100, least=1)
 JOB_FILES_DIR = DATA_DIR / "jobs"
 """Uploads and exports; web and worker share it, and no URL leads there."""
 JOB_FILES_DIR.mkdir(mode=0o700, exist_ok=True)
+EVALUATIONS_DIR = DATA_DIR / "evaluations"
+"""What `evaluate` measured, to be compared with what it measures next."""
 FILE_UPLOAD_TEMP_DIR = JOB_FILES_DIR
 FILE_UPLOAD_HANDLERS = [
     "memory.views.uploading.LimitedUpload",
@@ -384,6 +434,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 15,
         "options": {"expires": 15},
     },
+    "sweep-backlog": {
+        "task": "memory.tasks.sweep_backlog",
+        "schedule": 60,
+        "options": {"expires": 60},
+    },
     **{
         kind: {"task": "memory.tasks.enqueue_job", "args": [kind], "schedule": seconds}
         for kind, seconds in {
@@ -436,6 +491,8 @@ LOGGING = {
         # a request has its line from us; a fault's traceback is what these add
         "django.request": {"level": "ERROR"},
         "django.security.csrf": {"level": "ERROR"},
+        # a line for every call of a model says too little and too often
+        "httpx": {"level": "WARNING"},
         "django.server": {"handlers": [], "level": "CRITICAL"},
         "gunicorn.error": {"handlers": ["console"], "level": "INFO", "propagate": False},
     },

@@ -6,6 +6,7 @@ a SQLite file of DATA_DIR/memory or in MySQL; both hold the tables of `memory` a
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import fcntl
 import threading
@@ -199,6 +200,22 @@ def migrate_store(alias: str) -> None:
     else:
         with _locked(Path(settings.DATA_DIR) / f"{alias}.lock"):
             _migrate(alias)
+
+
+def open_store(alias: str) -> None:
+    """Make a store ready for queries, as `store_alias` does; a look-up where it is."""
+    if alias.startswith("sqlite:") and alias not in _ready:
+        _open_sqlite(alias, alias.removeprefix("sqlite:"))
+
+
+def aliases_in_use() -> list[str]:
+    """Return the stores in which agents keep their memories now, those that are configured."""
+    rows = MemoryConfig.objects.values_list("backend", "sqlite_path").distinct()
+    aliases = {sqlite_alias(path) for backend, path in rows if backend == Backend.SQLITE}
+    if any(backend == Backend.MYSQL for backend, _ in rows):
+        with contextlib.suppress(BackendUnavailable):
+            aliases.add(mysql_alias())
+    return sorted(aliases)
 
 
 def sqlite_file(alias: str) -> Path:

@@ -12,6 +12,8 @@ from memory.analyzer import ANALYZER_VERSION, document_terms, encode_term, fold,
 from memory.drafts import MemoryDraft
 from memory.models import Memory, MemoryTerms, MemoryVector, Scope
 
+EMBEDDED_CHARS = 1_200
+"""More of a text is not embedded: most models would cut it, and each word would tell less."""
 _MAX_REPEATS = 16
 """Past this a further repeat changes a score by less than anyone could see."""
 
@@ -68,6 +70,27 @@ def index_row(memory: Memory, scope: Scope, analysis: Analysis) -> MemoryTerms:
 def vector_row(memory: Memory, scope: Scope, analysis: Analysis) -> MemoryVector:
     """Return the unsaved row in which the vector of `memory` will be."""
     return MemoryVector(memory_id=memory.pk, scope_id=scope.pk, digest=analysis.digest)
+
+
+def embedding_text(memory: Memory) -> str:
+    """Return the text whose vector stands for a memory; of a long content its beginning.
+
+    The name comes first even where the content begins with it: that serves short memories best.
+    """
+    parts = (memory.name, memory.description, memory.content)
+    return ". ".join(part for part in parts if part.strip())[:EMBEDDED_CHARS]
+
+
+def take_over(row: MemoryVector, other: MemoryVector | None) -> None:
+    """Give an unsaved row the vector that another row of the same memory has, if it is whole."""
+    if other and other.digest == row.digest and is_whole(other):
+        row.model, row.dimension, row.vector = other.model, other.dimension, other.vector
+
+
+def is_whole(row: MemoryVector) -> bool:
+    """Return whether a row holds as many numbers as it says; none where none was made."""
+    is_made = bool(row.model)
+    return is_made == bool(row.dimension) and len(row.vector) == 2 * row.dimension
 
 
 def _bounded(terms: list[str]) -> list[str]:

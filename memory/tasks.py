@@ -5,7 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 from django.utils import timezone
 
-from memory.services import job_kinds, jobs
+from memory.services import backlog, job_kinds, jobs
 from memory.services.health import pulses
 from memory.services.moves import moving
 
@@ -20,6 +20,12 @@ def run_job(job_id: int) -> None:
 def enqueue_job(kind: str) -> None:
     """Leave a job that takes no payload to be done; beat calls it."""
     jobs.enqueue(kind, now=timezone.now())
+
+
+@shared_task
+def sweep_backlog() -> None:
+    """Leave a job where something waits for its vector; saves ask for one themselves."""
+    backlog.sweep(now=timezone.now())
 
 
 @shared_task

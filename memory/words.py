@@ -30,6 +30,11 @@ LIGHT_WORDS = frozenset(
     """
 anyone anything everyone everything get go know like make need one say see someone something take
 tell thing think try use want way
+advice ask chat conversation discuss mention recommend remember share suggest suggestion talk told
+topic
+bit continue feel good great hope idea let little look love move next plan please ready sound start
+step sure
+聊 话题 推荐 分享 告诉 记得 曾经 建议 提到 对话 说过 介绍
 """.split()
 )
 

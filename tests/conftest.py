@@ -8,7 +8,7 @@ from django.test import TransactionTestCase
 from hypothesis import HealthCheck, settings
 
 from agents.models import Agent
-from memory import databases
+from memory import databases, endpoints
 from memory.drafts import parse_draft
 from memory.models import ActorKind
 from memory.retrieval.lexical import SearchRequest
@@ -70,6 +70,12 @@ def _recalls_are_counted_on_request(monkeypatch):
     monkeypatch.setattr(recall_counts, "WAIT_SECONDS", 3600)
     yield
     recall_counts._pending.clear()
+
+
+@pytest.fixture(autouse=True)
+def _models_are_looked_up_anew():
+    """What a process knows of endpoints outlives the rows of a test."""
+    endpoints.forget()
 
 
 @pytest.fixture

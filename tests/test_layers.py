@@ -11,7 +11,7 @@ LAYERS = [
      "memory.files", "memory.latency", "memory.llm", "memory.recall_log", "memory.errors",
      "memory.prepared", "memory.understanding"],
     ["memory.querysets", "memory.models", "memory.filters", "memory.drafts", "memory.ids",
-     "memory.indexing", "memory.ordering"],
+     "memory.indexing", "memory.ordering", "memory.endpoints"],
     ["memory.retrieval"],
     ["memory.services"],
     ["memory.tools"],

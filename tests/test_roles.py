@@ -15,10 +15,13 @@ from tests.conftest import NOW
 ROLES = ("anonymous", "user", "operator", "superuser")
 LOGIN = "/accounts/login/"
 SETTINGS = "/agents/ada/settings/"
+SYNONYMS = "/agents/ada/synonyms/"
+GOLDEN = "/agents/ada/golden/"
 OTHERS = {
     "<int:memory_id>": "{memory}", "<int:version>": "1", "<str:agent>": "{agent}",
-    "<int:job_id>": "7", "<int:entry_id>": "7", "<int:key_id>": "{key}",
+    "<int:job_id>": "7", "<int:entry_id>": "7", "<int:question_id>": "7", "<int:key_id>": "{key}",
     "<int:account_id>": "{account}", "<int:identity_id>": "7", "<str:kind>": "csv",
+    "<str:purpose>": "chat",
 }  # fmt: skip
 
 # what everybody who is logged in gets; anonymous is led to the login
@@ -97,6 +100,16 @@ OPERATORS = {
     "agents/<str:agent>/settings/store/test/?backend=sqlite": (LOGIN, 403, SETTINGS, SETTINGS),
     "agents/<str:agent>/settings/store/move/": (LOGIN, 403, 200, 200),
     "POST agents/<str:agent>/settings/store/copies/": (LOGIN, 403, 422, 422),
+    "agents/<str:agent>/synonyms/": (LOGIN, 403, 200, 200),
+    "POST agents/<str:agent>/synonyms/restore/": (LOGIN, 403, SYNONYMS, SYNONYMS),
+    "agents/<str:agent>/golden/": (LOGIN, 403, 200, 200),
+    "agents/<str:agent>/golden/new/": (LOGIN, 403, 200, 200),
+    "POST agents/<str:agent>/golden/ask/": (LOGIN, 403, 404, 404),  # by no mode
+    "POST agents/<str:agent>/golden/reason/": (LOGIN, 403, 403, 422),
+    "agents/<str:agent>/golden/runs/": (LOGIN, 403, 200, 200),
+    "agents/<str:agent>/golden/<int:question_id>/": (LOGIN, 403, 404, 404),  # there is none
+    "POST agents/<str:agent>/golden/<int:question_id>/delete/": (LOGIN, 403, 404, 404),
+    "POST agents/<str:agent>/golden/<int:question_id>/restore/": (LOGIN, 403, GOLDEN, GOLDEN),
     "agents/<str:agent>/connect/": (LOGIN, 403, 200, 200),
     "keys/": (LOGIN, 403, 200, 200),
     "keys/<int:key_id>/first-call/": (LOGIN, 403, "/agents/ada/connect/", "/agents/ada/connect/"),
@@ -124,6 +137,9 @@ OPERATORS = {
     "audit/": (LOGIN, 403, 200, 200),
     "audit/export.<str:kind>": (LOGIN, 403, 200, 200),
     "playground/": (LOGIN, 403, 200, 200),
+    "settings/": (LOGIN, 403, 200, 200),
+    "POST settings/<str:purpose>/": (LOGIN, 403, 422, 422),
+    "POST settings/<str:purpose>/test/": (LOGIN, 403, 422, 422),
 }
 TABLE = {
     **{route: (LOGIN, *[answer] * 3) for route, answer in LOGGED_IN.items()},

@@ -51,6 +51,7 @@ class SearchView(AgentView):
                 "next": str(wanted.offset + wanted.limit) if found.has_more else None,
                 "mode": found.mode,
                 "degraded": found.degraded,
+                "reranked": found.reranked,
                 "abstained": found.abstained,
                 "nearest": [hit_json(hit, body["user_id"]) for hit in found.nearest],
             }

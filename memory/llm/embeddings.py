@@ -30,8 +30,13 @@ class Embedder(Protocol):
     def model(self) -> str:
         """Return the name that is kept beside each vector it made."""
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return a vector for each of `texts`, in order. Raises EmbeddingFailed."""
+    def embed(self, texts: Sequence[str], *, seconds: float | None = None) -> Vectors:
+        """Return a vector for each of `texts`, in order. Raises EmbeddingFailed.
+
+        Zeros stand for a text that means nothing to the model: blank, or refused by it alone.
+        `seconds` is for somebody who waits: it takes no longer than that, and fails at once
+        while the model is known to be down.
+        """
 
 
 class EmbeddedModel:
@@ -51,7 +56,7 @@ class EmbeddedModel:
         self._lock = threading.Lock()
         self._encoder.encode("hippo")
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
+    def embed(self, texts: Sequence[str], *, seconds: float | None = None) -> Vectors:
         """Return a vector for each text; of more than `MAX_CHARS` characters their beginning."""
         parts = [text[:MAX_CHARS] for text in texts]
         found = []
@@ -63,7 +68,15 @@ class EmbeddedModel:
         return np.asarray(vectors / np.maximum(lengths, 1e-9), dtype=np.float32)
 
 
-@cache
+_loading = threading.Lock()
+
+
 def embedded_model() -> EmbeddedModel:
-    """Return the one in this process; the first call takes a second."""
+    """Return the one in this process; the first call takes a second, others wait for it."""
+    with _loading:
+        return _load()
+
+
+@cache
+def _load() -> EmbeddedModel:
     return EmbeddedModel()

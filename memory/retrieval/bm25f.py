@@ -60,13 +60,14 @@ class Weighed:
     """Candidates of a scope, and what makes their scores.
 
     `documents` are id, time of creation and BM25F's pseudo-frequency of every term. `gains`
-    are the nats that a term adds where it is found without end; `most` is what counts as all
-    of the query.
+    are the nats that a term adds where it is found without end, `nats` those of the whole query,
+    of which `most` count as all.
     """
 
     documents: Sequence[tuple[int, Any, Mapping[str, float]]]
     frequency: Counter[str]
     gains: Mapping[str, float]
+    nats: float
     most: float
 
 
@@ -108,7 +109,8 @@ def weigh(
     frequency = Counter(chain.from_iterable(found for _, _, found in documents)) | counts
     total = max(scope.memory_count, 1)
     gains = gains_of(query, frequency, total)
-    return Weighed(documents, frequency, gains, most_of(query, gains))
+    nats = nats_of(query, gains)
+    return Weighed(documents, frequency, gains, nats, most_of(nats))
 
 
 def gains_of(query: WeightedQuery, frequency: Mapping[str, int], total: int) -> dict[str, float]:
@@ -119,9 +121,14 @@ def gains_of(query: WeightedQuery, frequency: Mapping[str, int], total: int) -> 
     }
 
 
-def most_of(query: WeightedQuery, gains: Mapping[str, float]) -> float:
-    """Return what counts as all of the query: its own words, not their synonyms."""
-    return min(sum(gain for term, gain in gains.items() if term not in query.synonyms), ENOUGH_NATS)
+def nats_of(query: WeightedQuery, gains: Mapping[str, float]) -> float:
+    """Return the information of a whole query: of its own words, not of their synonyms."""
+    return sum(gain for term, gain in gains.items() if term not in query.synonyms)
+
+
+def most_of(nats: float) -> float:
+    """Return what counts as all of a query of so much information."""
+    return min(nats, ENOUGH_NATS)
 
 
 def reach(found: Mapping[str, float], gains: Mapping[str, float]) -> float:

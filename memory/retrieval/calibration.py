@@ -1,19 +1,47 @@
-"""From relevance to a score in [0, 1], and the score below which there is only noise."""
+"""From relevance to a score in [0, 1] that tells a hit from noise.
+
+`doubt` is taken off the relevance first: a property of the query in its scope, so the order
+stays. The logistic was fitted so that the score says how likely the query was asked of the
+scope that knows of it, as far as one memory tells (docs/retrieval.md).
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-MIN_SCORE = 0.22
-"""What is silent by default, the same number by words and by meaning (docs/retrieval.md)."""
-_STEEPNESS = 8.0
-_LEAST_RELEVANCE = 0.3
-"""The relevance whose score is `MIN_SCORE`, and how fast scores rise there."""
+MIN_SCORE = 0.26
+"""Below it a hit is noise, by words alone as with meaning."""
+KEPT_SHARE = 0.35
+"""Where noise is to be left out, what has less than this of the best one's relevance is noise."""
+WORDS_ALONE = 0.06
+"""What the missing meaning is worth, so that one threshold does for both."""
+_STEEPNESS, _MIDDLE = 13.2, 0.229
+_LENGTH, _USUAL_NATS = 0.015, 20.0
+_UNKNOWN, _KNOWN = 0.3, 0.1
+_SMALL, _SMALL_SCOPE = 0.03, 10
 
 
-def score_of(relevance: float) -> float:
-    """Return the score of a hybrid relevance: logistic, so it ranks alike."""
-    return from_log_odds(_STEEPNESS * (relevance - _LEAST_RELEVANCE) + log_odds(MIN_SCORE))
+def doubt(nats: float, names_known: Sequence[bool], memory_count: int) -> float:
+    """Return what speaks against a query's belonging to a scope.
+
+    `nats`, all that the query asks for: much finds something anywhere. `names_known` says of each
+    proper name in it whether the scope holds it: one that nobody spoke of is the strongest sign.
+    A scope of a few memories has little to compare with.
+    """
+    known = sum(names_known)
+    unknown = len(names_known) - known
+    return (
+        _LENGTH * math.log(max(nats, 1.0) / _USUAL_NATS)
+        + _UNKNOWN * unknown / (1 + unknown)
+        - _KNOWN * known / (1 + known)
+        - _SMALL * max(0.0, math.log(_SMALL_SCOPE / max(memory_count, 1)))
+    )
+
+
+def evidence_of(relevance: float) -> float:
+    """Return the log-odds of a relevance from which doubt was taken."""
+    return _STEEPNESS * (relevance - _MIDDLE)
 
 
 def log_odds(score: float) -> float:

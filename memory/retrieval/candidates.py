@@ -40,7 +40,8 @@ class SearchRequest:
 
     A query is what somebody looks for, and what it holds in quotes must occur; `is_message`
     is what somebody says: of stop words alone, or of a letter or two, it finds nothing.
-    `offset` leaves out so many of the best, for the page that follows them.
+    `offset` leaves out so many of the best, for the page that follows them; `cuts` leaves out
+    what is far less relevant than the best.
     """
 
     query: str
@@ -50,6 +51,7 @@ class SearchRequest:
     min_score: float = 0.0
     as_you_type: bool = False
     is_message: bool = False
+    cuts: bool = False
 
     @property
     def reach(self) -> int:

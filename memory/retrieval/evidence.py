@@ -9,13 +9,15 @@ import numpy as np
 
 from memory import analyzer
 from memory.filters import MemoryFilter
-from memory.retrieval import candidates, lexical, postings
+from memory.retrieval import bm25f, candidates, lexical, postings
 from memory.retrieval.bm25f import Ranked
+from memory.retrieval.calibration import doubt
 from memory.retrieval.candidates import Wanted
 from memory.retrieval.lexical import Found
 from memory.retrieval.postings import WordShares
+from memory.understanding.names import names
 
-NOTHING = WordShares(np.zeros(0, dtype=np.int64), np.zeros(0), lambda _: ())
+NOTHING = WordShares(np.zeros(0, dtype=np.int64), np.zeros(0), lambda _: (), {}, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +25,15 @@ class Evidence:
     """Memories that hold a telling word, with the share of the query's information each has.
 
     Or, of a query that is taken letter by letter, `literal` ones with their scores, best first.
-    `words` are the plain words behind the terms. `alive` picks the ids that may be recalled, where
-    that is known in memory. `is_askable`: there is a word to ask by; signs and greetings mean
-    nothing.
+    `words` are the plain words behind the terms. `doubt` speaks against the query's belonging to
+    the scope. `alive` picks the ids that may be recalled, where that is known in memory.
+    `is_askable`: there is a word to ask by; signs and greetings mean nothing.
     """
 
     shares: WordShares = NOTHING
     literal: Sequence[Ranked] = ()
     words: Mapping[str, str] = field(default_factory=dict)
+    doubt: float = 0.0
     alive: Callable[[Iterable[int]], set[int]] | None = None
     truncated: bool = False
     is_askable: bool = False
@@ -44,38 +47,54 @@ def gather(wanted: Wanted) -> Evidence:
     """
     [scope], request = wanted.scopes, wanted.request
     is_plain = wanted.filter == MemoryFilter() and not request.as_you_type
-    if is_plain and not analyzer.literals(request.query):
-        kept = postings.of_scope(scope)
-        if kept:
-            queries, words = candidates.encoded(wanted)
-            query = queries[scope.pk]
-            shares = kept.shares(scope, query, wanted.now)
-            if len(shares.ids) or request.is_message:
-                return Evidence(
-                    shares,
-                    words=words,
-                    alive=lambda ids: kept.alive(ids, wanted.now),
-                    is_askable=bool(query.weights),
-                )
+    kept = postings.of_scope(scope) if is_plain else None
+    if kept and not analyzer.literals(request.query):
+        queries, words = candidates.encoded(wanted)
+        query = queries[scope.pk]
+        shares = kept.shares(scope, query, wanted.now)
+        if len(shares.ids) or request.is_message:
+            return Evidence(
+                shares,
+                words=words,
+                doubt=_doubt(wanted, shares, words),
+                alive=lambda ids: kept.alive(ids, wanted.now),
+                is_askable=bool(query.weights),
+            )
     return of_engine(wanted, lexical.find(wanted))
 
 
 def of_engine(wanted: Wanted, found: Found) -> Evidence:
     """Return what the engine found in a wanted scope."""
-    [scope] = wanted.scopes
-
     if found.literals:
         return Evidence(
             NOTHING, found.best, found.words, truncated=found.truncated, is_askable=True
         )
-    shares = lexical.shares(scope, found)
+    [scope] = wanted.scopes
+    weighed = lexical.weigh_words(scope, found)
+    terms = {memory_id: each for memory_id, _, each in weighed.documents}
+    reached = (bm25f.reach(each, weighed.gains) for each in terms.values())
+    shares = WordShares(
+        np.fromiter(terms, np.int64, len(terms)),
+        np.fromiter(reached, np.float64, len(terms)) / max(weighed.most, 1e-9),
+        terms.__getitem__,
+        weighed.frequency,
+        weighed.nats,
+    )
     return Evidence(
-        WordShares(
-            np.fromiter(shares, np.int64, len(shares)),
-            np.fromiter((share for share, _ in shares.values()), np.float64, len(shares)),
-            lambda memory_id: shares[memory_id][1],
-        ),
+        shares,
         words=found.words,
+        doubt=_doubt(wanted, shares, found.words),
         truncated=found.truncated,
         is_askable=found.is_askable,
     )
+
+
+def _doubt(wanted: Wanted, shares: WordShares, words: Mapping[str, str]) -> float:
+    """Return the doubt in a query; a name is known where most of its terms are."""
+    [scope] = wanted.scopes
+    counts = {word: shares.frequency.get(term, 0) for term, word in words.items()}
+    known = [
+        2 * sum(counts[term] > 0 for term in terms) > len(terms)
+        for terms in names(wanted.request.query, counts.keys())
+    ]
+    return doubt(shares.nats, known, scope.memory_count)

@@ -13,12 +13,11 @@ from memory import analyzer
 from memory.models import Memory, Scope
 from memory.retrieval import bm25f, evidence, hybrid, lexical, search
 from memory.retrieval.bm25f import DESCRIPTION_WEIGHT, NAME_WEIGHT, Weighed, WeightedQuery
-from memory.retrieval.calibration import score_of
+from memory.retrieval.calibration import evidence_of, from_log_odds
 from memory.retrieval.candidates import MAX_CANDIDATES, SearchRequest, Wanted, encoded
-from memory.retrieval.evidence import Evidence
 from memory.retrieval.lexical import Found
 from memory.retrieval.priors import lifted, priors
-from memory.retrieval.search import Meaning
+from memory.retrieval.search import Weighing
 
 FIELDS = ("name", "description", "content")
 
@@ -34,10 +33,10 @@ class FieldCount:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one word adds; `gain` and `nats` are information, 0 of a literal.
+    """What one word adds to the relevance, or of a literal to the score.
 
-    `adds` is to the relevance, or by words alone to the score. `weight` is the word's own in the
-    query, `frequency` in how many memories it is.
+    `gain` and `nats` are information, 0 of a literal. `weight` is the word's own in the query,
+    `frequency` in how many memories it is.
     """
 
     word: str
@@ -50,30 +49,26 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Sense:
-    """What the meaning adds to the relevance, and what the neighbours in time do."""
-
-    cosine: float
-    adds: float
-    beside: float
-    relevance: float
-
-
-@dataclass(frozen=True, slots=True)
 class Explanation:
     """Where a score comes from.
 
-    By words alone `before`, the score before the priors, is the sum of the shares, the largest
-    first. With meaning (`sense`) the shares, the meaning and the neighbours add up to the
-    relevance, of which `before` is made. The `priors` are in log-odds and lead from there to the
-    `score`. `content_weight` is what a word of the content counts after its length; `nats` of
-    `most` are reached.
+    The shares of the words, the largest first, what the meaning adds and what the neighbours in
+    time do, are the `relevance`; less the `doubt` in the query it makes `before`, the score before
+    the `priors`, which are in log-odds. `counted` is the relevance without what neighbours gave
+    beyond the best memory's own. Of letters `before` is the sum of the shares. `cosine` is None
+    by words alone. `content_weight` is what a word of the content counts after its length;
+    `nats` of `most` are reached.
     """
 
     score: float
     before: float
     shares: tuple[Share, ...] = ()
-    sense: Sense | None = None
+    cosine: float | None = None
+    meaning: float = 0.0
+    beside: float = 0.0
+    relevance: float | None = None
+    counted: float = 0.0
+    doubt: float = 0.0
     priors: Mapping[str, float] = field(default_factory=dict)
     content_terms: int = 0
     content_weight: float = 1.0
@@ -118,11 +113,13 @@ def explain(
         return Reading(), {}
     wanted = Wanted([scope], request, now, lexical.synonyms_of([agent]))
     found = lexical.find(wanted)
-    explained = _of_literals(wanted, found, ids) if found.literals else _of_words(scope, found, ids)
     words = evidence.of_engine(wanted, found)
     meaning = search.meaning_of(scope, words, request, mode).meaning
-    if meaning:
-        explained = _with_sense(words, meaning, explained, ids)
+    if found.literals:
+        explained = _of_literals(wanted, found, ids)
+    else:
+        by_words = {} if mode == "vector" else _of_words(scope, found, ids)
+        explained = _weighed(search.weigh(words, meaning, mode), by_words, ids)
     spans = search.spans_of(wanted)
     memories = Memory.objects.of_scopes([scope]).in_bulk(list(explained))
     return _reading(wanted, found), {
@@ -132,27 +129,26 @@ def explain(
     }
 
 
-def _with_sense(
-    words: Evidence,
-    meaning: Meaning,
-    explained: Mapping[int, Explanation],
-    ids: Collection[int],
+def _weighed(
+    weighing: Weighing, by_words: Mapping[int, Explanation], ids: Collection[int]
 ) -> dict[int, Explanation]:
-    """Explain by meaning too: what a word adds to the score becomes what it adds to relevance."""
-    weighed = hybrid.weigh(meaning.vectors, meaning.query, words.shares)
-    relevance, with_sense = weighed.relevance, {}
+    """Explain with meaning, neighbours and doubt, by what ranks."""
+    weighed, explained = weighing.weighed, {}
+    relevance, most = weighed.relevance, float(weighed.own.max(initial=0.0))
     for place in np.flatnonzero(np.isin(weighed.ids, list(ids))).tolist():
-        pk = int(weighed.ids[place])
-        by_words = explained.get(pk, Explanation(0.0, 0.0))
-        reached, cosine = float(relevance[place]), float(weighed.meaning[place])
-        sense = Sense(cosine, hybrid.MEANING * cosine, float(weighed.beside[place]), reached)
-        shares = tuple(
-            replace(share, adds=hybrid.WORDS * share.nats / by_words.most)
-            for share in by_words.shares
+        pk, reached = int(weighed.ids[place]), float(relevance[place])
+        counted, cosine = min(reached, most), float(weighed.meaning[place])
+        explained[pk] = replace(
+            by_words.get(pk, Explanation(0.0, 0.0)),
+            before=from_log_odds(evidence_of(counted - weighing.off)),
+            cosine=cosine if weighing.has_meaning else None,
+            meaning=hybrid.MEANING * cosine,
+            beside=float(weighed.beside[place]),
+            relevance=reached,
+            counted=counted,
+            doubt=weighing.off,
         )
-        before = score_of(reached)
-        with_sense[pk] = replace(by_words, before=before, shares=shares, sense=sense)
-    return with_sense
+    return explained
 
 
 def _with_priors(explained: Explanation, terms: Mapping[str, float]) -> Explanation:
@@ -195,17 +191,14 @@ def _of_words(scope: Scope, found: Found, ids: Collection[int]) -> dict[int, Exp
             weight = bm25f.content_weight(content_terms, average)
             fields = _by_field(query, terms, weight)
             reached = bm25f.reach(occurrences, weighed.gains)
-            score = bm25f.score(reached, weighed.most)
             explained[memory_id] = Explanation(
-                score,
-                score,
+                0.0,
+                0.0,
                 _shares(found, query, weighed, occurrences, fields),
-                None,
-                {},
-                content_terms,
-                weight,
-                reached,
-                weighed.most,
+                content_terms=content_terms,
+                content_weight=weight,
+                nats=reached,
+                most=weighed.most,
             )
     return explained
 
@@ -217,9 +210,7 @@ def _shares(
     occurrences: Mapping[str, float],
     fields: Mapping[str, tuple[FieldCount, ...]],
 ) -> tuple[Share, ...]:
-    """Share a memory's score among its words by the nats that each adds."""
-    reached = bm25f.reach(occurrences, weighed.gains)
-    score = bm25f.score(reached, weighed.most)
+    """Share what the words add to the relevance among them."""
     shares = []
     for term, times in occurrences.items():
         nats = bm25f.reach({term: times}, weighed.gains)
@@ -227,7 +218,7 @@ def _shares(
             Share(
                 word=found.words[term],
                 fields=fields[term],
-                adds=score * nats / reached,
+                adds=hybrid.WORDS * nats / weighed.most,
                 weight=query.weights[term],
                 frequency=weighed.frequency[term],
                 gain=weighed.gains[term],

@@ -61,6 +61,12 @@ def weigh(vectors: ScopeVectors, query: Floats, words: WordShares) -> Weighed:
     )
 
 
+def weigh_words(words: WordShares) -> Weighed:
+    """Weigh the memories that hold any of a query's words by these alone."""
+    nothing = np.zeros(len(words.ids), dtype=np.float32)
+    return Weighed(words.ids, words.shares.astype(np.float32), nothing, nothing)
+
+
 def _beside(vectors: ScopeVectors, own: Floats) -> Floats:
     """Return what the memories saved directly before and after add to each."""
     if len(own) < 2:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 from typing import Any
@@ -16,9 +16,10 @@ from memory.databases import store_alias
 from memory.models import Memory, Scope, Status
 from memory.querysets import MemoryQuerySet, ScopeQuerySet
 from memory.retrieval import candidates
-from memory.retrieval.bm25f import Ranked, WeightedQuery, rank, reach, weigh
+from memory.retrieval.bm25f import Ranked, Weighed, WeightedQuery, rank, weigh
 from memory.retrieval.candidates import Candidates, Wanted
 from memory.retrieval.candidates import SearchRequest as SearchRequest
+from memory.understanding.phrases import loosened
 from memory.understanding.synonyms import Groups
 
 
@@ -120,6 +121,8 @@ def find(wanted: Wanted) -> Found:
         return found
     # parts of words, which no term finds
     parts = _literal(wanted, request.phrases, share=0.5)
+    if not parts and (query := loosened(request.query)):
+        return find(replace(wanted, request=replace(request, query=query)))
     if not parts and not request.is_message:
         parts = _literal(wanted, analyzer.short_words(request.query), share=0.5)
     return parts or found
@@ -132,19 +135,10 @@ def ranked(wanted: Wanted, found: Found, limit: int) -> list[Ranked]:
     return _ranked(wanted, found.queries, found.candidates, limit)
 
 
-def shares(scope: Scope, found: Found) -> dict[int, tuple[float, Collection[str]]]:
-    """Return of each candidate how much of the query's information it holds, and its terms.
-
-    1 is what counts as all of it; of a long query a memory may hold more.
-    """
-    if not found.candidates.rows:
-        return {}
+def weigh_words(scope: Scope, found: Found) -> Weighed:
+    """Weigh the candidates of a scope."""
     rows = (row[:4] for row in found.candidates.rows)
-    weighed = weigh(scope, found.queries[scope.pk], rows, found.candidates.counts)
-    return {
-        memory_id: (reach(terms, weighed.gains) / weighed.most, terms)
-        for memory_id, _, terms in weighed.documents
-    }
+    return weigh(scope, found.queries[scope.pk], rows, found.candidates.counts)
 
 
 def literal_field(folded: str, literal: str) -> int:

@@ -11,7 +11,7 @@ import math
 import threading
 from array import array
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -39,12 +39,15 @@ class WordShares:
     """Memories that hold a telling word of a query: ids, how much of its information each has.
 
     1 is what counts as all of it; of a long query a memory may hold more. `terms_of` returns the
-    terms of the query that one of them holds.
+    terms of the query that one of them holds, `frequency` how many of them hold a term. `nats`
+    are the information of the whole query.
     """
 
     ids: NDArray[np.int64]
     shares: Floats
     terms_of: Callable[[int], Collection[str]]
+    frequency: Mapping[str, int]
+    nats: float
 
 
 class _Posting:
@@ -137,7 +140,8 @@ class ScopePostings:
         def terms_of(memory_id: int) -> list[str]:
             return [terms[row] for row in np.flatnonzero(found[:, row_of[memory_id]]).tolist()]
 
-        return WordShares(ids[best], reached[best] / bm25f.most_of(query, gains), terms_of)
+        nats = bm25f.nats_of(query, gains)
+        return WordShares(ids[best], reached[best] / bm25f.most_of(nats), terms_of, frequency, nats)
 
     def _add(self, rows: Iterable[Sequence[Any]]) -> None:
         for memory_id, status, expires_at, terms, content_terms in rows:

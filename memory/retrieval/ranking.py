@@ -1,4 +1,4 @@
-"""The order in which memories are given: by score, and by what speaks for them besides."""
+"""The order in which memories are given: by relevance, and by what speaks for them besides."""
 
 from __future__ import annotations
 
@@ -8,13 +8,30 @@ from typing import Any, NamedTuple
 
 from memory import prepared
 from memory.models import Memory
-from memory.retrieval.bm25f import Ranked
-from memory.retrieval.calibration import log_odds
+from memory.retrieval.calibration import from_log_odds, log_odds
 from memory.retrieval.candidates import Wanted
-from memory.retrieval.priors import least, lifted, most, priors
+from memory.retrieval.priors import least, most, priors
 from memory.understanding.times import Span
 
 _PADDED = 50
+
+
+class Placed(NamedTuple):
+    """A memory's place in the order, and what its score is made of; both in log-odds.
+
+    They differ where the memory is lifted by its neighbours: that tells where to look, not how
+    well anything fits.
+    """
+
+    id: int
+    order: float
+    evidence: float
+    relevance: float = 0.0
+
+    @property
+    def score(self) -> float:
+        """Return the score in [0, 1]."""
+        return from_log_odds(self.evidence)
 
 
 class _Row(NamedTuple):
@@ -29,30 +46,31 @@ class _Row(NamedTuple):
     type: str
 
 
-def page(wanted: Wanted, best: Sequence[Ranked], spans: Sequence[Span]) -> list[Ranked]:
+def page(wanted: Wanted, best: Sequence[Placed], spans: Sequence[Span]) -> list[Placed]:
     """Return the memories up to the end of the page asked for and one more, with their priors.
 
-    `best` is in order of its scores. Only those that priors could bring into the page are looked
-    up, and those that could come to the least score.
+    `best` is in order. Only those that priors could bring into the page are looked up, and those
+    that could come to the least score.
     """
-    request, span = wanted.request, most(spans) - least()
     if not best:
         return []
-    last = log_odds(best[min(request.reach, len(best)) - 1].score)
-    bar = max(last - span, log_odds(request.min_score) - most(spans))
-    contenders = [each for each in best if log_odds(each.score) >= bar]
+    request, bar = wanted.request, log_odds(wanted.request.min_score)
+    last = best[min(request.reach, len(best)) - 1].order
+    contenders = [
+        each
+        for each in best
+        if each.order >= last - (most(spans) - least()) and each.evidence >= bar - most(spans)
+    ]
     rows = _rows(wanted, [each.id for each in contenders])
-    with_priors = [
-        (lifted(each.score, priors(row, spans, now=wanted.now)), row.created_at, each)
-        for each in contenders
-        if (row := rows.get(each.id))
-    ]
-    with_priors.sort(key=lambda one: (one[0], one[1], one[2].id), reverse=True)
-    return [
-        each._replace(score=score)
-        for score, _, each in with_priors[: request.reach]
-        if score >= request.min_score
-    ]
+    lifted = []
+    for each in contenders:
+        if row := rows.get(each.id):
+            prior = sum(priors(row, spans, now=wanted.now).values())
+            with_prior = each._replace(order=each.order + prior, evidence=each.evidence + prior)
+            if with_prior.score >= request.min_score:
+                lifted.append((with_prior.order, row.created_at, with_prior))
+    lifted.sort(key=lambda one: (one[0], one[1], one[2].id), reverse=True)
+    return [each for _, _, each in lifted[: request.reach]]
 
 
 def _rows(wanted: Wanted, ids: list[int]) -> dict[int, _Row]:

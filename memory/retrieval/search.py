@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import numpy as np
+from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
@@ -17,12 +17,14 @@ from memory import prepared
 from memory.filters import MemoryFilter
 from memory.llm.embeddings import Embedder, EmbeddingFailed
 from memory.models import Memory, Scope
-from memory.retrieval import bm25f, embedder, evidence, hybrid, lexical, ranking
+from memory.retrieval import embedder, evidence, hybrid, lexical, ranking
 from memory.retrieval.bm25f import Ranked
-from memory.retrieval.calibration import score_of
+from memory.retrieval.calibration import KEPT_SHARE, WORDS_ALONE, evidence_of, log_odds
 from memory.retrieval.candidates import MAX_CANDIDATES, SearchRequest, Wanted
 from memory.retrieval.evidence import Evidence
+from memory.retrieval.hybrid import Weighed
 from memory.retrieval.lexical import Hit, SearchResult
+from memory.retrieval.ranking import Placed
 from memory.retrieval.vectors import Floats, ScopeVectors, of_scope
 from memory.understanding import times
 from memory.understanding.times import Span
@@ -70,6 +72,8 @@ def search(
     meaning = understood.meaning
     best = rank(wanted, words, meaning, mode)
     kept = ranking.page(wanted, best, spans_of(wanted))
+    if request.cuts:
+        kept = _cut(kept)
     end = request.offset + request.limit
     is_silent = bool(best) and not kept
     return SearchResult(
@@ -95,11 +99,12 @@ def meaning_of(scope: Scope, words: Evidence, request: SearchRequest, mode: str)
     if not len(vectors.ids):
         return Understood(degraded=(NO_VECTORS,))
     try:
-        query = model.embed([request.query])[0]
+        query = model.embed([request.query], seconds=settings.EMBEDDING_QUERY_SECONDS)[0]
     except EmbeddingFailed as error:
         logger.warning("scope %s: words alone answer: %s", scope.pk, error)
         return Understood(degraded=(EMBEDDING_FAILED,))
-    return Understood(Meaning(query, vectors))
+    # zeros are what means nothing to the model
+    return Understood(Meaning(query, vectors)) if query.any() else Understood()
 
 
 def spans_of(wanted: Wanted) -> tuple[Span, ...]:
@@ -123,23 +128,39 @@ def _mode_of(mode: str, *, has_meaning: bool) -> str:
     return "hybrid" if mode == "auto" else mode
 
 
-def rank(wanted: Wanted, words: Evidence, meaning: Meaning | None, mode: str) -> list[Ranked]:
-    """Return what may be recalled in order of its score, best first; ties by id."""
+def rank(wanted: Wanted, words: Evidence, meaning: Meaning | None, mode: str) -> list[Placed]:
+    """Return what may be recalled in order, best first; ties by id."""
     if words.literal:
-        return list(words.literal)
-    shares = words.shares
-    if meaning is None:
-        order = np.lexsort((-shares.ids, -shares.shares.round(9)))
-        found = zip(shares.ids[order].tolist(), shares.shares[order].tolist(), strict=True)
-        return [Ranked(pk, bm25f.score(share, 1.0), ()) for pk, share in found]
-    weighed = hybrid.weigh(
-        meaning.vectors, meaning.query, evidence.NOTHING if mode == "vector" else shares
-    )
+        scored = [(each.id, log_odds(each.score)) for each in words.literal]
+        return [Placed(pk, evidence, evidence) for pk, evidence in scored]
+    weighing = weigh(words, meaning, mode)
+    weighed, off = weighing.weighed, weighing.off
     order = hybrid.order(weighed, MAX_CANDIDATES)
-    ids, relevance = weighed.ids[order].tolist(), weighed.relevance[order].tolist()
-    may = _recalled(wanted, words, ids)
-    found = zip(ids, relevance, strict=True)
-    return [Ranked(pk, score_of(reached), ()) for pk, reached in found if pk in may]
+    ids, relevance = weighed.ids[order].tolist(), weighed.relevance[order].round(9).tolist()
+    may = _recalled(wanted, words, ids) if meaning else set(ids)
+    most = float(weighed.own.max(initial=0.0))
+    return [
+        Placed(pk, evidence_of(each - off), evidence_of(min(each, most) - off), each)
+        for pk, each in zip(ids, relevance, strict=True)
+        if pk in may
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Weighing:
+    """What speaks for each memory, and what is taken `off` before it becomes a score."""
+
+    weighed: Weighed
+    off: float
+    has_meaning: bool
+
+
+def weigh(words: Evidence, meaning: Meaning | None, mode: str) -> Weighing:
+    """Weigh by words alone, or by meaning as well; by meaning alone in the mode `vector`."""
+    if meaning is None:
+        return Weighing(hybrid.weigh_words(words.shares), words.doubt - WORDS_ALONE, False)
+    shares = evidence.NOTHING if mode == "vector" else words.shares
+    return Weighing(hybrid.weigh(meaning.vectors, meaning.query, shares), words.doubt, True)
 
 
 def _recalled(wanted: Wanted, words: Evidence, ids: list[int]) -> set[int]:
@@ -178,11 +199,20 @@ def _meeting(wanted: Wanted, ids: list[int]) -> set[int]:
     return {row[0] for row in rows}
 
 
-def _hits(wanted: Wanted, best: Sequence[Ranked], words: Evidence) -> tuple[Hit, ...]:
+def _cut(kept: list[Placed]) -> list[Placed]:
+    """Leave out what is far less relevant than the best; of literal hits none is."""
+    least = KEPT_SHARE * kept[0].relevance if kept else 0.0
+    return [each for each in kept if each.relevance >= least]
+
+
+def _hits(wanted: Wanted, best: Sequence[Placed], words: Evidence) -> tuple[Hit, ...]:
     """Return memories with the words they hold, which only those that are given need."""
     by_words = set(words.shares.ids.tolist())
+    literals = words.words.keys() if words.literal else ()
     told = [
-        each._replace(matched=words.shares.terms_of(each.id)) if each.id in by_words else each
+        Ranked(
+            each.id, each.score, words.shares.terms_of(each.id) if each.id in by_words else literals
+        )
         for each in best
     ]
     return lexical.fetch(wanted, told, words.words)

@@ -62,8 +62,13 @@ class SearchAnswer(serializers.Serializer[Any]):
         child=serializers.CharField(),
         help_text=(
             "`no_vectors`: no model embeds, so by words only; `embedding_failed`: it failed, so by "
-            "words only; `truncated`: more matched than were ranked."
+            "words only; `not_reranked`: the model that was to pick failed; `truncated`: more "
+            "matched than were ranked."
         ),
+    )
+    reranked = serializers.BooleanField(
+        allow_null=True,
+        help_text="Whether a model picked among the best; null where none was asked.",
     )
     abstained = serializers.BooleanField(
         help_text="Nothing scores as high as `min_score`: nothing is better than noise."

@@ -18,6 +18,7 @@ from memory.models import (
     StoreState,
 )
 from memory.services import writing
+from memory.services.golden import questions as golden
 from memory.services.transfers import job_files
 
 _CHUNK = 500
@@ -59,9 +60,10 @@ def forget_agent(agent: Agent, agent_id: int) -> None:
     """Remove the marks of an erased agent whose own row is gone: no scope is made without it.
 
     What a move that was at work put into a former store meanwhile goes, too, and so do its
-    imports and exports.
+    imports and exports and its golden questions.
     """
     job_files.forget_agent(agent_id)
+    golden.forget_agent(agent_id)
     for there, former in former_places(agent, agent_id):
         erase_store(there)
         forget_store(there)

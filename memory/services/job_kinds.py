@@ -12,8 +12,10 @@ from django.utils import timezone
 from agents import logs
 from agents.models import Agent
 from memory.errors import HippoError
+from memory.llm.embeddings import EmbeddingFailed
 from memory.models import Job
-from memory.services import bulk, jobs, receipts, upkeep
+from memory.services import bulk, embedding, jobs, receipts, upkeep
+from memory.services.golden import asking as golden
 from memory.services.jobs import JobCancelled, JobLost, Run
 from memory.services.moves import moving
 from memory.services.transfers import exporting, importing
@@ -38,6 +40,8 @@ KINDS: dict[str, Work] = {
     "import_check": importing.check,
     "import": importing.take_in,
     "export": exporting.export,
+    "embed": embedding.embed,
+    "golden": golden.work,
 }
 WITHOUT_PAYLOAD = ("expire", "purge_trash", "optimize_indexes")
 """The kinds that need not be told anything: they see to every agent."""
@@ -95,5 +99,5 @@ def _work(kind: str) -> Work:
 
 
 def _may_pass(error: Exception) -> bool:
-    """Return whether another try may do better: where a database or disk fails, a store is shut."""
-    return isinstance(error, DatabaseError | HippoError | OSError)
+    """Return whether another try may do better: what it asked fails, or a store is shut."""
+    return isinstance(error, DatabaseError | EmbeddingFailed | HippoError | OSError)

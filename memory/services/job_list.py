@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from memory.errors import UnknownJob
 from memory.models import Job, JobState
+from memory.services import backlog
 
 ACTIVE = (JobState.PENDING, JobState.RUNNING)
+_MANY_VECTORS = 1_000
 _KNOWN_AFTER = timedelta(seconds=5)
 
 
@@ -41,10 +43,15 @@ def find(account: Any, job_id: int) -> Job:
 
 
 def at_work(account: Any) -> list[Job]:
-    """Return what of the account's waits or runs, newest first; of the newest hundred."""
+    """Return what of the account's waits or runs, newest first; of the newest hundred.
+
+    The making of a few vectors, which goes on all the time, is left out.
+    """
     # every page asks: what a job is told and where it is may be large
     light = visible_to(account).defer("payload", "log", "checkpoint", "result")
-    return list(light.filter(state__in=ACTIVE)[:100])
+    # each save is followed by one that takes a moment: to show it would be a flicker
+    is_brief = Q(kind=backlog.KIND) & (Q(total=None) | Q(total__lt=_MANY_VECTORS))
+    return list(light.filter(state__in=ACTIVE).exclude(is_brief)[:100])
 
 
 def steps_of(job: Job, *, now: datetime) -> list[Step]:

@@ -12,8 +12,8 @@ from django.db.models.functions import Coalesce
 from agents.models import Agent
 from memory import fts
 from memory.databases import store_alias
-from memory.indexing import analyze, index_row
-from memory.models import Memory, MemoryTerms, Scope, Status
+from memory.indexing import Analysis, analyze, index_row, is_whole
+from memory.models import Memory, MemoryTerms, MemoryVector, Scope, Status
 from memory.services import writing
 
 _CHUNK = 200
@@ -94,11 +94,14 @@ def _reindex(agent: Agent, scope: Scope, memory_ids: list[int]) -> None:
     alias = store_alias(agent)
     with transaction.atomic(using=alias):
         locked = Scope.objects.using(alias).select_for_update().get(pk=scope.pk)
+        # what the text means is not what is wrong with an index
+        known = list(MemoryVector.objects.of_scope(locked).filter(pk__in=memory_ids))
         writing.unindex(locked, memory_ids)
         # a row that stands under another scope is none of its counts
-        MemoryTerms.objects.using(alias).filter(memory_id__in=memory_ids).delete()
+        for model in (MemoryTerms, MemoryVector):
+            model.objects.using(alias).filter(memory_id__in=memory_ids).delete()
         kept = Memory.objects.of_scope(locked).kept().filter(pk__in=memory_ids)
-        writing.index(locked, list(kept))
+        writing.index(locked, list(kept), known)
 
 
 @writing.retried
@@ -115,7 +118,7 @@ def optimize(alias: str) -> bool:
 
 
 def _chunks(scope: Scope) -> Iterator[list[Memory]]:
-    memories = Memory.objects.of_scope(scope).order_by("id").select_related("indexed")
+    memories = Memory.objects.of_scope(scope).order_by("id").select_related("indexed", "embedded")
     # what is saved from now on is indexed rightly, and could keep us here for ever
     newest, last = memories.aggregate(newest=Max("pk"))["newest"] or 0, -1
     while chunk := list(memories.filter(pk__gt=last, pk__lte=newest)[:_CHUNK]):
@@ -142,12 +145,16 @@ def _rows_differ(scope: Scope, memories: list[Memory]) -> Iterator[Fault]:
     for memory in memories:
         row = getattr(memory, "indexed", None)
         if memory.status == Status.TRASHED:
-            if row:
+            if row or hasattr(memory, "embedded"):
                 yield Fault(scope.user_id, memory.pk, "It is in the trash and still indexed.")
-        elif row is None:
+            continue
+        analysis = analyze(memory)
+        if problem := _vector_fault(memory, scope, analysis):
+            yield Fault(scope.user_id, memory.pk, problem)
+        if row is None:
             yield Fault(scope.user_id, memory.pk, "It is not indexed.")
         else:
-            right = index_row(memory, scope, analyze(memory))
+            right = index_row(memory, scope, analysis)
             if (row.terms, row.folded) != (right.terms, right.folded):
                 problem = f"Its terms (analyzer {row.analyzer_version}) are not those of its text."
                 yield Fault(scope.user_id, memory.pk, problem)
@@ -161,3 +168,17 @@ def _rows_differ(scope: Scope, memories: list[Memory]) -> Iterator[Fault]:
     )
     for memory_id in words.keys() - found:
         yield Fault(scope.user_id, memory_id, "The full-text index does not find it.")
+
+
+def _vector_fault(memory: Memory, scope: Scope, analysis: Analysis) -> str | None:
+    """Return what is wrong with a memory's vector; that it is still to be made is no fault."""
+    row: MemoryVector | None = getattr(memory, "embedded", None)
+    if row is None:
+        return "It has no row for its vector."
+    if row.scope_id != scope.pk:
+        return "Its vector stands under another scope."
+    if row.digest != analysis.digest:
+        return "The digest beside its vector is not that of its content."
+    if not is_whole(row):
+        return f"Its vector of {row.dimension} numbers has {len(row.vector)} bytes."
+    return None

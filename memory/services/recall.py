@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from agents.models import Agent, Pause
@@ -11,12 +11,14 @@ from memory.errors import MemoryOff, MemoryPaused
 from memory.models import Memory
 from memory.retrieval.calibration import MIN_SCORE
 from memory.retrieval.lexical import Hit, SearchRequest
+from memory.retrieval.rerank import CANDIDATES, rerank
 from memory.retrieval.search import MODES as MODES
 from memory.retrieval.search import search
 from memory.services import memories
 from memory.services.figures import recall_counts
 
 MAX_REMINDERS = 5
+NOT_RERANKED = "not_reranked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,8 @@ class Recall:
     `degraded` holds `no_vectors` where meaning was asked for and no model embeds,
     `embedding_failed` where the one that does failed, and `truncated` where more memories matched
     than were ranked. `abstained` where there is only noise, of which `nearest` is the best.
-    `has_more` where others follow.
+    `has_more` where others follow. `reranked`: whether a model picked among the best, None where
+    none was asked; `not_reranked` is in `degraded` where it failed.
     """
 
     hits: tuple[Hit, ...]
@@ -35,6 +38,7 @@ class Recall:
     abstained: bool = False
     nearest: tuple[Hit, ...] = ()
     has_more: bool = False
+    reranked: bool | None = None
 
 
 def is_paused(agent: Agent, user_id: str) -> bool:
@@ -72,7 +76,7 @@ def recall(
     Raises MemoryOff, MemoryPaused.
     """
     require_on(agent, user_id)
-    found = look(agent, user_id, request, mode=mode, now=now)
+    found = pick(agent, user_id, request, mode=mode, now=now)
     note(agent, user_id, found.hits, now=now)
     return found
 
@@ -89,6 +93,30 @@ def look(
         found.abstained,
         found.nearest,
         found.has_more,
+    )
+
+
+def pick(
+    agent: Agent, user_id: str, request: SearchRequest, *, mode: str = "auto", now: datetime
+) -> Recall:
+    """Return what `look` does; for an agent that wants it a model picks among the best hits.
+
+    It sees twenty, on the first page alone. Where it fails the order stays, after 3 s at most.
+    """
+    if not agent.memory_config.reranks or request.offset:
+        return look(agent, user_id, request, mode=mode, now=now)
+    wider = replace(request, limit=max(request.limit, CANDIDATES))
+    found = look(agent, user_id, wider, mode=mode, now=now)
+    given = rerank(request.query, found.hits, limit=request.limit, language=agent.language)
+    is_asked = len(found.hits) > 1
+    return replace(
+        found,
+        hits=given.hits,
+        has_more=found.has_more or len(found.hits) > len(given.hits),
+        reranked=given.reranked if is_asked else None,
+        degraded=(*found.degraded, NOT_RERANKED)
+        if is_asked and not given.reranked
+        else found.degraded,
     )
 
 

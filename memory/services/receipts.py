@@ -24,11 +24,13 @@ from memory.models import (
     Memory,
     MemoryRevision,
     MemoryTerms,
+    MemoryVector,
     Scope,
     ScopeDay,
 )
 from memory.services import bulk, erasure, jobs, maintenance
 from memory.services.figures import counting
+from memory.services.golden import questions as golden
 from memory.services.jobs import Run
 from memory.services.library import Shelf
 from memory.services.transfers import job_files
@@ -91,10 +93,10 @@ def erase_user(run: Run, *, now: datetime) -> dict[str, Any]:
     """Erase users' scopes with memories, versions, terms and request keys, in every store.
 
     Changes of many memories that the account asked for go first, since they hold what it
-    looked for, and imports and exports with their files. Old copies in former stores go next,
-    then what is in use. Then the indexes are merged, since engines keep deleted terms in their
-    pages until then, and every store is looked through once more by other paths than those
-    that erased. Returns the receipt:
+    looked for, imports and exports with their files, and golden questions about the user.
+    Old copies in former stores go next, then what is in use. Then the indexes are merged, since
+    engines keep deleted terms in their pages until then, and every store is looked through once
+    more by other paths than those that erased. Returns the receipt:
     {"memories", "versions", "requests", "jobs", "stores", "unreached", "account"}.
     """
     is_resumed = bool(run.job.checkpoint)
@@ -102,6 +104,7 @@ def erase_user(run: Run, *, now: datetime) -> dict[str, Any]:
     found = run.job.checkpoint if is_resumed else _found(run, forgotten)
     erased = run.job.done
     for agent, user_id in _owned(run):
+        golden.forget_user(agent.pk, user_id)
         for there in _everywhere(agent):
             for scope in Scope.objects.of_user(there, user_id):
                 erased += erasure.erase_scope(scope)
@@ -114,6 +117,8 @@ def erase_user(run: Run, *, now: datetime) -> dict[str, Any]:
             maintenance.optimize(alias)
     run.report(step="verifying")
     for agent, user_id in _owned(run):
+        if golden.asks_about(agent.pk, user_id):
+            raise NotErased(f"A golden question about the user is there again: {agent.name}.")
         for there in _everywhere(agent):
             if Scope.objects.of_user(there, user_id).exists():
                 raise NotErased(f"Something of agent {agent.name} is there again.")
@@ -172,7 +177,7 @@ def _found(run: Run, forgotten: int) -> dict[str, Any]:
 
 def _left(alias: str, scope_id: int) -> str:
     """Return where something of an erased scope is still to be found; '' where nowhere."""
-    for model in (Memory, MemoryTerms, IdempotencyRecord, ScopeDay, Scope):
+    for model in (Memory, MemoryTerms, MemoryVector, IdempotencyRecord, ScopeDay, Scope):
         key = "pk" if model is Scope else "scope_id"
         if model._default_manager.using(alias).filter(**{key: scope_id}).exists():
             return model._meta.model_name or ""

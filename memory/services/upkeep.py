@@ -18,6 +18,7 @@ from memory.models import IdempotencyRecord, Memory, MemoryRevision, Scope, Stat
 from memory.querysets import MemoryQuerySet
 from memory.services import jobs, maintenance, writing
 from memory.services.figures import pruning
+from memory.services.golden import questions as golden
 from memory.services.jobs import Run
 from memory.services.transfers import job_files
 from memory.services.writing import SYSTEM, locked_scope
@@ -72,6 +73,7 @@ def purge_trash(run: Run, *, now: datetime) -> dict[str, Any]:
     _for_each_agent(run, purge)
     jobs.forget_ended(before=now - timedelta(days=JOB_DAYS))
     job_files.sweep(now=now)
+    golden.purge(now=now)
     return {"erased": run.job.done}
 
 
@@ -88,7 +90,7 @@ def optimize_indexes(run: Run, *, now: datetime) -> dict[str, Any]:
 
     aliases = known_aliases()
     run.report(done=0, total=len(aliases))
-    _complete(run, [(alias, optimize, alias) for alias in aliases])
+    complete(run, [(alias, optimize, alias) for alias in aliases])
     return {"optimized": optimized}
 
 
@@ -117,10 +119,10 @@ def reindex(run: Run, *, now: datetime) -> dict[str, Any]:
 def _for_each_agent(run: Run, work: Callable[[Agent], Iterator[int]]) -> None:
     configured = Agent.objects.filter(memory_config__isnull=False)
     agents = list(configured.select_related("memory_config").order_by("pk"))
-    _complete(run, [(agent.name, work, agent) for agent in agents])
+    complete(run, [(agent.name, work, agent) for agent in agents])
 
 
-def _complete(run: Run, pieces: list[tuple[str, Callable[[Any], Iterator[int]], Any]]) -> None:
+def complete(run: Run, pieces: list[tuple[str, Callable[[Any], Iterator[int]], Any]]) -> None:
     """Do every piece, whatever becomes of the others. Raises Incomplete if any failed."""
     failed = {}
     for name, work, subject in pieces:

@@ -24,7 +24,7 @@ from agents.models import Agent
 from memory.databases import store_alias
 from memory.drafts import DRAFT_FIELDS, MemoryDraft, parse_detail, parse_reason, parse_user_id
 from memory.errors import StoreNotOpen, UnknownMemory, VersionConflict
-from memory.indexing import Analysis, analyze, index_row, vector_row
+from memory.indexing import Analysis, analyze, index_row, take_over, vector_row
 from memory.models import (
     ActorKind,
     Memory,
@@ -36,6 +36,7 @@ from memory.models import (
     Store,
     StoreState,
 )
+from memory.services import backlog
 from memory.services.figures import counting
 
 logger = logging.getLogger(__name__)
@@ -48,6 +49,8 @@ _ATTEMPTS = 5
 _MAX_ROWS = 200
 _MAX_CHARACTERS = 500_000
 _INDEXED_FIELDS = frozenset({"name", "description", "content", "detail", "tags"})
+_CACHED_FIELDS = frozenset({"status", "expires_at"})
+"""What searches keep in memory of a memory besides what is indexed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +75,23 @@ def retried(
 
     @wraps(write)
     def repeat(agent: Agent, *args: Params.args, **kwargs: Params.kwargs) -> Result:
-        connection = connections[store_alias(agent)]
-        for attempt in range(1, _ATTEMPTS):
-            try:
-                return write(agent, *args, **kwargs)
-            except OperationalError as error:
-                if error.args[:1] != (_DEADLOCK,) or connection.in_atomic_block:
-                    raise
-                logger.info("agent %s: deadlock, %s again", agent.pk, write.__name__)
-                time.sleep(random.uniform(0.01, 0.05) * attempt)  # noqa: S311  # no secret
-        return write(agent, *args, **kwargs)
+        return past_deadlocks(store_alias(agent), lambda: write(agent, *args, **kwargs))
 
     return repeat
+
+
+def past_deadlocks(alias: str, write: Callable[[], Result]) -> Result:
+    """Do a write on a store, again after each deadlock: see `retried`."""
+    connection = connections[alias]
+    for attempt in range(1, _ATTEMPTS):
+        try:
+            return write()
+        except OperationalError as error:
+            if error.args[:1] != (_DEADLOCK,) or connection.in_atomic_block:
+                raise
+            logger.info("store %s: deadlock, the write again", alias)
+            time.sleep(random.uniform(0.01, 0.05) * attempt)  # noqa: S311  # no secret
+    return write()
 
 
 @contextmanager
@@ -152,34 +160,45 @@ def note_saved(scope: Scope, memories: Iterable[Memory], *, now: datetime) -> No
     counting.note(scope, now, **Counter(f"saved_{kind}" for kind in kept))
 
 
-def insert(scope: Scope, analyzed: Sequence[tuple[Memory, Analysis]]) -> None:
+def insert(
+    scope: Scope,
+    analyzed: Sequence[tuple[Memory, Analysis]],
+    known: Iterable[MemoryVector] = (),
+) -> None:
     """Insert memories with their index rows and count them; the scope is locked.
 
-    A copy of what is elsewhere is not a save: `note_saved` says so of what is.
-    Raises IntegrityError where an id is taken.
+    A copy of what is elsewhere is not a save: `note_saved` says so of what is. Its vector need
+    not be made again: `known` are rows of the same texts. Raises IntegrityError where an id is
+    taken.
     """
     memories = [memory for memory, _ in analyzed]
     for memory in memories:
         memory.scope_id = scope.pk
     for batch in batches(memories, lambda memory: len(memory.content)):
         Memory.objects.using(scope._state.db).bulk_create(batch)
-    _add_rows(scope, [pair for pair in analyzed if pair[0].status != Status.TRASHED])
+    _add_rows(scope, [pair for pair in analyzed if pair[0].status != Status.TRASHED], known)
 
 
-def index(scope: Scope, memories: Sequence[Memory]) -> None:
-    """Add index rows for memories that have none, and count them."""
-    _add_rows(scope, [(memory, analyze(memory)) for memory in memories])
+def index(scope: Scope, memories: Sequence[Memory], known: Iterable[MemoryVector] = ()) -> None:
+    """Add index rows for memories that have none, and count them; `known` as for `insert`."""
+    _add_rows(scope, [(memory, analyze(memory)) for memory in memories], known)
 
 
-def _add_rows(scope: Scope, analyzed: Sequence[tuple[Memory, Analysis]]) -> None:
+def _add_rows(
+    scope: Scope, analyzed: Sequence[tuple[Memory, Analysis]], known: Iterable[MemoryVector]
+) -> None:
     rows = [index_row(memory, scope, analysis) for memory, analysis in analyzed]
     for batch in batches(rows, lambda row: len(row.terms) + len(row.folded)):
         MemoryTerms.objects.using(scope._state.db).bulk_create(batch)
     count_terms(scope, len(rows), sum(row.content_terms for row in rows))
     vectors = [vector_row(memory, scope, analysis) for memory, analysis in analyzed]
+    present = {row.pk: row for row in known}
     for vector in vectors:
         vector.stamp = scope.vector_stamp
+        take_over(vector, present.get(vector.pk))
     MemoryVector.objects.using(scope._state.db).bulk_create(vectors, batch_size=_MAX_ROWS)
+    if vectors:
+        transaction.on_commit(backlog.call, using=scope._state.db)
 
 
 def batches(rows: Iterable[Row], size: Callable[[Row], int]) -> Iterator[list[Row]]:
@@ -220,6 +239,17 @@ def count_terms(scope: Scope, memories: int, content_terms: int) -> None:
         )
 
 
+def _tell_caches(scope: Scope, memory_ids: Sequence[int]) -> None:
+    """Stamp memories whose index rows stay as they are, so that caches read them again."""
+    if memory_ids:
+        scope.vector_stamp += 1
+        rows = MemoryVector.objects.of_scope(scope).filter(memory_id__in=memory_ids)
+        rows.update(stamp=scope.vector_stamp)
+        Scope.objects.using(scope._state.db).filter(pk=scope.pk).update(
+            vector_stamp=scope.vector_stamp
+        )
+
+
 def find(scope: Scope, memory_id: int, *, agent: Agent) -> Memory:
     """Return a memory of a locked scope, trashed or not. Raises UnknownMemory."""
     memory = Memory.objects.of_scope(scope).filter(pk=memory_id).first()
@@ -253,6 +283,7 @@ def change(
     reason = parse_reason(reason)
     changed: list[Memory] = []
     renewed: list[Memory] = []
+    noted: list[int] = []
     revisions: list[MemoryRevision] = []
     names = {"version", "updated_at"}
     done: Counter[str] = Counter()
@@ -272,6 +303,8 @@ def change(
         done[_deed(was_trashed=was_trashed, is_trashed=is_trashed)] += 1
         if was_trashed != is_trashed or (not is_trashed and values.keys() & _INDEXED_FIELDS):
             renewed.append(memory)
+        elif values.keys() & _CACHED_FIELDS:
+            noted.append(memory.pk)
     if changed:
         alias = scope._state.db
         for batch in batches(revisions, lambda each: len(each.state["content"])):
@@ -280,6 +313,7 @@ def change(
             Memory.objects.using(alias).bulk_update(memories_batch, sorted(names), batch_size=50)
         unindex(scope, [memory.pk for memory in renewed])
         index(scope, [memory for memory in renewed if memory.status != Status.TRASHED])
+        _tell_caches(scope, noted)
         counting.note(scope, now, **done)
     return len(changed)
 

@@ -22,9 +22,11 @@ KIND_LABELS = {
     "erase_user": gettext_lazy("Erasing a user"),
     "move": gettext_lazy("Change of store"),
     "reindex": gettext_lazy("New index"),
+    "golden": gettext_lazy("Golden questions"),
     "expire": gettext_lazy("Expiry"),
     "purge_trash": gettext_lazy("Emptying the trash"),
     "optimize_indexes": gettext_lazy("Upkeep of indexes"),
+    "embed": gettext_lazy("Vectors of new memories"),
 }
 OUTCOME_LABELS = {
     Outcome.NEW: gettext_lazy("new"),
@@ -44,6 +46,8 @@ _COUNTED = {
     "erase_user": "memories",
     "bulk": "changed",
     "export": "memories",
+    "golden": "passed",
+    "embed": "embedded",
 }
 _SAID = {
     "expire": ngettext_lazy("%d memory moved to the trash", "%d memories moved to the trash"),
@@ -53,6 +57,8 @@ _SAID = {
     "erase_user": ngettext_lazy("%d memory erased and verified", "%d memories erased and verified"),
     "bulk": ngettext_lazy("%d memory changed", "%d memories changed"),
     "export": ngettext_lazy("%d memory exported", "%d memories exported"),
+    "golden": ngettext_lazy("%d question passed", "%d questions passed"),
+    "embed": ngettext_lazy("%d vector made", "%d vectors made"),
 }
 _OUTCOMES: tuple[tuple[str, Any], ...] = (
     ("new", ngettext_lazy("%d new", "%d new")),

@@ -28,6 +28,9 @@ _NAMES: dict[str, str | Promise] = {
     "fields": _("fields"),
     "first": _("the first account"),
     "every user": _("of every user"),
+    "embeddings": _("embeddings"),
+    "chat": _("chat"),
+    "key": _("key"),
 }
 _VALUES: dict[str, str | Promise] = {
     "True": _("yes"),

@@ -20,6 +20,7 @@ _PAIRS = re.compile(
     r'|(?<![A-Za-z0-9])["＂]([^"＂]+)["＂](?![A-Za-z0-9])'
     r"|(?<!\w)'(\S[^']*)'(?!\w)|(?<!\w)‘(\S[^‘’]*)’(?!\w)"
 )
+_MARKS = re.compile('["＂“”「」『』｢｣]')
 
 
 def phrases(text: str) -> tuple[str, ...]:
@@ -43,3 +44,15 @@ def phrases(text: str) -> tuple[str, ...]:
         if letters >= least and len(quoted) <= MAX_CHARS and not is_blank:
             found[phrase] = None
     return tuple(found)[:MAX_PHRASES]
+
+
+def loosened(text: str) -> str:
+    """Return a question without its quotes, '' for what is none.
+
+    Where no memory holds what a question quotes, say the title of a book, an answer to it may
+    still be there.
+    """
+    if not text.rstrip().endswith(("?", "？")):
+        return ""
+    bare = _MARKS.sub(" ", _PAIRS.sub(lambda match: f" {match.group()[1:-1]} ", text))
+    return "" if phrases(bare) else bare

@@ -154,6 +154,7 @@ def test_redis_is_used_where_it_is_given(tmp_path):
         ("BROKER_URL", "127.0.0.1:6379"),
         ("TIME_ZONE", "Mars/Olympus"),
         ("LOG_LEVEL", "LOUD"),
+        ("EMBEDDING_QUERY_SECONDS", "0"),
     ],
 )
 def test_wrong_value_stops_the_start_and_is_said(tmp_path, name, value):
@@ -164,6 +165,29 @@ def test_wrong_value_stops_the_start_and_is_said(tmp_path, name, value):
 
     assert "Error" in said or "ImproperlyConfigured" in said
     assert value in said
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"EMBEDDING_KEY": "sk-1"}, "need EMBEDDING_URL"),
+        ({"EMBEDDINGS": "endpoint"}, "needs EMBEDDING_URL"),
+        (
+            {"EMBEDDING_URL": "https://h", "EMBEDDING_KEY": "sk secret"},
+            "EMBEDDING_KEY holds a space",
+        ),
+        ({"CHAT_PROVIDER": "openai", "CHAT_URL": "https://h"}, "needs CHAT_MODEL"),
+        ({"CHAT_KEY": "sk-1"}, "need CHAT_PROVIDER"),
+    ],
+)
+def test_half_a_model_stops_the_start_without_a_word_of_its_key(tmp_path, variables, said):
+    variables = {"DJANGO_SETTINGS_MODULE": "config.settings", **variables}
+
+    with Installation(tmp_path, **variables).python("import django; django.setup()") as process:
+        errors = process.errors()
+
+    assert said in errors
+    assert "secret" not in errors.replace("secret_key", "").replace("_secret_key", "")
 
 
 @pytest.mark.parametrize("name", ["a#1", "a?b", "a%41b", "数据 目录"])

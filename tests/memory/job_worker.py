@@ -13,7 +13,8 @@ from tests.memory import worker
 from agents.models import Agent  # isort: skip  # the worker sets Django up
 from config.celery import app
 from memory.drafts import parse_draft
-from memory.models import MemoryTerms, Scope
+from memory.llm.embeddings import EMBEDDED_MODEL
+from memory.models import MemoryTerms, MemoryVector, Scope
 from memory.services import job_kinds, jobs, maintenance, memories
 
 if prefix := os.environ.get("TEST_KEY_PREFIX"):
@@ -74,6 +75,24 @@ def look_over(agent):
     ]
     faults = [str(fault) for fault in maintenance.check(agent)]
     yield {"worn": worn, "faults": faults}
+
+
+def forget_vectors(agent):
+    """Let all of an agent's memories wait for their vectors."""
+    for scope in Scope.objects.for_agent(Agent.objects.named(agent)):
+        rows = MemoryVector.objects.of_scope(scope)
+        rows.update(model="", dimension=0, vector=b"", stamp=scope.vector_stamp)
+    yield None
+
+
+def look_at_vectors(agent):
+    """Yield the stamp of each vector that was made, and what is wrong."""
+    agent = Agent.objects.named(agent)
+    stamps = {}
+    for scope in Scope.objects.for_agent(agent):
+        made = MemoryVector.objects.of_scope(scope).filter(model=EMBEDDED_MODEL)
+        stamps |= dict(made.values_list("pk", "stamp"))
+    yield {"stamps": stamps, "faults": [str(fault) for fault in maintenance.check(agent)]}
 
 
 def work(task, arguments):

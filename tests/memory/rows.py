@@ -5,7 +5,7 @@ from django.db import connections
 from memory.analyzer import encode_term, scope_key
 from memory.databases import store_alias
 from memory.fts import VOCABULARY, document_counts, index_fault
-from memory.models import Memory, MemoryRevision, MemoryTerms, Scope, Store
+from memory.models import Memory, MemoryRevision, MemoryTerms, MemoryVector, Scope, Store
 
 
 def rows_of(agent, memory):
@@ -16,6 +16,7 @@ def rows_of(agent, memory):
         for model, key, value in (
             (Memory, "pk", memory.pk),
             (MemoryTerms, "memory_id", memory.pk),
+            (MemoryVector, "memory_id", memory.pk),
             (MemoryRevision, "memory_id", memory.pk),
             (Scope, "pk", memory.scope_id),
         )
@@ -25,7 +26,7 @@ def rows_of(agent, memory):
 def row_counts(agent):
     """Return how many rows each table of the agent's store has, of whatever agent."""
     alias = store_alias(agent)
-    models = (Memory, MemoryTerms, MemoryRevision, Scope, Store)
+    models = (Memory, MemoryTerms, MemoryVector, MemoryRevision, Scope, Store)
     return {model.__name__: model.objects.using(alias).count() for model in models}
 
 
@@ -58,6 +59,9 @@ def assert_consistent(agent):
         rows = list(MemoryTerms.objects.of_scope(scope))
         kept = Memory.objects.of_scope(scope).kept().values_list("pk", flat=True)
         assert {row.memory_id for row in rows} == set(kept)
+        vectors = list(MemoryVector.objects.of_scope(scope))
+        assert {row.memory_id for row in vectors} == set(kept)
+        assert all(row.stamp <= scope.vector_stamp for row in vectors)
         assert scope.memory_count == len(rows)
         assert scope.content_terms == sum(row.content_terms for row in rows)
         held = [set(row.terms.split()) for row in rows]

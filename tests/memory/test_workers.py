@@ -76,6 +76,10 @@ class Office:
         # celery's own libraries need not be free of warnings
         self._env = {**installation.env, **broker.env, "PYTHONWARNINGS": "default"}
 
+    def use(self, **variables):
+        """Set variables of the environment of all that is run from now on."""
+        self._env = {**self._env, **variables}
+
     def run(self, task, **arguments):
         """Run a task of job_worker and return what it yields."""
         with Process(("tests.memory.job_worker", task, arguments), self._env) as process:
@@ -215,3 +219,31 @@ def test_a_reindex_whose_worker_was_killed_goes_on_from_its_checkpoint(filled, o
     assert found["worn"] == [
         [scope, COUNT if scope <= checkpoint["scope"] else 0] for scope, _ in found["worn"]
     ]
+
+
+@pytest.mark.parametrize(
+    ("broker", "agent"), [("filesystem", "eve"), ("redis", "mia")], indirect=["broker"]
+)
+def test_embedding_whose_worker_was_killed_goes_on_and_makes_each_vector_once(
+    filled, office, agent
+):
+    office.use(EMBEDDINGS="embedded")
+    office.run("forget_vectors", agent=agent)
+    (job_id,) = office.run("enqueue", kind="embed", keys=["embed"])
+    with office.workers(1, "-P", "solo") as processes:
+        office.wait_for(lambda rows: rows[job_id]["done"] > 0, processes)
+        processes[0].kill()
+        processes[0].wait()
+    dead = office.run("look_at_vectors", agent=agent)
+    assert office.rows(job_id)[job_id]["state"] == "running"
+    office.silence(job_id)
+    office.run("call", name="memory.tasks.reap_jobs", arguments=[])
+    with office.workers(2, "-P", "threads", "--concurrency", "2") as processes:
+        (job,) = office.wait_for_end([job_id], processes)
+
+    found = office.run("look_at_vectors", agent=agent)
+    assert (job["state"], job["attempts"], job["error"]) == ("done", 2, "")
+    assert 0 < len(dead["stamps"]) < USERS * COUNT
+    assert len(found["stamps"]) == USERS * COUNT
+    assert found["stamps"].items() >= dead["stamps"].items()  # none was made a second time
+    assert found["faults"] == []

@@ -219,6 +219,7 @@ SCREENS = {
     "export": (OWNER, "/export/"),
     "audit": (OPERATOR, "/audit/"),
     "playground": (OPERATOR, tried),
+    "models": (OPERATOR, "/settings/"),
     "system": (OPERATOR, "/system/"),
     "users": (OPERATOR, "/users/"),
     "user": (OPERATOR, lambda view: view.go_by("/users/", "main th a")),

@@ -13,7 +13,7 @@ from memory.services import job_kinds, jobs
 
 _NEWEST = 20
 _ROW = "{:>6}  {:<16}  {:<9}  {:>11}  {:>8}  {:<22}  {}"
-_STARTABLE = (*job_kinds.WITHOUT_PAYLOAD, "reindex")
+_STARTABLE = (*job_kinds.WITHOUT_PAYLOAD, "embed", "reindex")
 
 
 class Command(HippoCommand):

@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from kombu.exceptions import OperationalError as BrokerError
 
 from memory.models import Job, JobState
+from memory.services import backlog
 from memory.services.health import findings, pulses
 from memory.services.health.findings import WELL, Finding, State
 
@@ -34,6 +35,8 @@ class Background:
     """How many jobs there are of each (state, kind); ended ones are kept for 30 days."""
     oldest_waiting: datetime | None
     pulses: Mapping[str, datetime]
+    model_failure: str = ""
+    """What the model that embeds says, if it failed when it was last asked."""
 
     def count(self, state: str) -> int:
         """Return how many jobs are in a state."""
@@ -44,11 +47,11 @@ NOTHING_KNOWN = Background({}, None, {})
 
 
 def look() -> Background:
-    """Read jobs and signs of life; three queries. Raises DatabaseError."""
+    """Read jobs and signs of life; four queries. Raises DatabaseError."""
     counts = Job.objects.order_by().values_list("state", "kind").annotate(Count("pk"))
     waiting = Job.objects.filter(state=JobState.PENDING).aggregate(since=Min("created_at"))
     jobs = {(state, kind): count for state, kind, count in counts}
-    return Background(jobs, waiting["since"], pulses.latest())
+    return Background(jobs, waiting["since"], pulses.latest(), backlog.failure())
 
 
 def broker_kind() -> str:

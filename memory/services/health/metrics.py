@@ -66,7 +66,7 @@ def _escaped(text: str) -> str:
 def _states(report: Report) -> Iterator[Metric]:
     labels = {name.lower(): text for name, text in machine.versions().items()}
     parts = {"queue": report.queue, "worker": report.worker, "beat": report.beat}
-    parts |= {"cache": report.cache, "disk": report.disk_finding}
+    parts |= {"cache": report.cache, "disk": report.disk_finding, "meaning": report.meaning}
     samples: Samples = [({"part": name}, finding.state) for name, finding in parts.items()]
     yield Metric("hippo_info", "Versions.", [(labels, 1)])
     yield Metric("hippo_state", "0: all is well, 1: reduced, 2: down.", [({}, report.state)])
@@ -86,6 +86,12 @@ def _stores(report: Report) -> Iterator[Metric]:
     sizes: Samples = [
         (labels, store.size_bytes) for labels, store in stores if store.size_bytes is not None
     ]
+    if report.model:
+        parts = [(labels, store.waiting) for labels, store in stores if store.is_up]
+        waiting: Samples = [(labels, part.total) for labels, part in parts]
+        refused: Samples = [(labels, part.refused) for labels, part in parts]
+        yield Metric("hippo_vectors_waiting", "Memories without a vector of the model.", waiting)
+        yield Metric("hippo_vectors_refused", "Those that the model refuses.", refused)
     yield Metric("hippo_store_up", "Whether a store answers.", up)
     yield Metric("hippo_store_index_ok", "Whether its full-text index looks whole.", index)
     yield Metric("hippo_store_answer_seconds", "Time of a small query.", answers)

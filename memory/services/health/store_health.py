@@ -18,8 +18,9 @@ from memory import fts
 from memory.analyzer import ANALYZER_VERSION
 from memory.errors import HippoError
 from memory.models import Memory, MemoryTerms, OwnerKind, Scope, Status
-from memory.services.health import findings, readiness
+from memory.services.health import findings, meaning, readiness
 from memory.services.health.findings import WELL, Finding, State
+from memory.services.health.meaning import NOTHING_WAITS, Waiting
 
 _SAMPLE = 25
 _MOST_SECONDS = 2
@@ -44,6 +45,8 @@ class StoreReport:
     analyzer_version: int | None = None
     memories: Mapping[int, int] = field(default_factory=dict)
     """How many memories, the trash left out, each agent has; by the agent's id."""
+    waiting: Waiting = NOTHING_WAITS
+    """What has no vector of the present model."""
 
     @property
     def is_up(self) -> bool:
@@ -56,10 +59,11 @@ class StoreReport:
         return [each for each in (self.finding, self.index) if each.state != State.OK]
 
 
-def look(alias: str, agents: int, *, has_counts: bool) -> StoreReport:
+def look(alias: str, agents: int, *, has_counts: bool, model: str = "") -> StoreReport:
     """Return how a store is; in a thread of its own, for it gives the connection limits.
 
-    `has_counts` adds the memories of each agent, which reads every scope's row.
+    `has_counts` adds the memories of each agent, which reads every scope's row; `model` what
+    waits for a vector of it.
     """
     if not alias.startswith("sqlite:") and alias not in settings.DATABASES:
         return _not_configured(alias, agents)
@@ -72,6 +76,7 @@ def look(alias: str, agents: int, *, has_counts: bool) -> StoreReport:
         milliseconds = (time.perf_counter() - began) * 1000
         index, version = _index(alias)
         counts = _counts(alias) if has_counts else {}
+        waiting = meaning.waiting_in(alias, model) if model else NOTHING_WAITS
     except (Error, HippoError, OSError) as error:
         return replace(report, finding=_meaning(alias, error))
     return replace(
@@ -82,6 +87,7 @@ def look(alias: str, agents: int, *, has_counts: bool) -> StoreReport:
         size_bytes=_size(alias),
         version=_version(alias),
         memories=counts,
+        waiting=waiting,
     )
 
 

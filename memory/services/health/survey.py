@@ -18,11 +18,23 @@ from django.utils.translation import gettext_lazy as _
 from agents.models import MemoryConfig
 from memory.databases import MYSQL_ALIAS, Place, known_aliases
 from memory.errors import BackendUnavailable
-from memory.models import JobState
-from memory.services.health import background, findings, machine, probing, readiness, store_health
+from memory.models import JobState, ModelPurpose
+from memory.retrieval import embedder
+from memory.services.health import (
+    background,
+    findings,
+    machine,
+    meaning,
+    model_health,
+    probing,
+    readiness,
+    store_health,
+)
 from memory.services.health.background import NOTHING_KNOWN, Background
 from memory.services.health.findings import WELL, Finding, State
 from memory.services.health.machine import Disk
+from memory.services.health.meaning import Waiting
+from memory.services.health.model_health import ModelReport
 from memory.services.health.store_health import StoreReport
 
 _FIRST_SECONDS, _SECONDS = 1.0, 1.9
@@ -52,7 +64,12 @@ class Report:
     cache_milliseconds: float | None
     disk: Disk | None
     disk_finding: Finding
+    model: str
+    """Which model embeds; "" for none."""
+    without_vector: Waiting
+    meaning: Finding
     warnings: list[Finding]
+    models: list[ModelReport]
 
     @property
     def waiting(self) -> int:
@@ -74,6 +91,7 @@ class Report:
         """Return what was found of each part."""
         of_stores = [finding for store in self.stores for finding in (store.finding, store.index)]
         rest = [self.queue, self.worker, self.beat, self.cache, self.disk_finding]
+        rest += [self.meaning, *[each.finding for each in self.models]]
         return [*of_stores, *rest, *self.warnings]
 
     @property
@@ -94,17 +112,20 @@ def look(*, now: datetime, has_counts: bool = False) -> Report:
     `has_counts` adds the memories of each agent.
     """
     began = time.monotonic()
-    known = probing.ask_all({"stores": _count_agents}, seconds=_FIRST_SECONDS)["stores"]
+    first: dict[str, Callable[[], Any]] = {"stores": _count_agents, "model": _model}
+    found = probing.ask_all(first, seconds=_FIRST_SECONDS)
+    known, model = found["stores"], found["model"] or ""
     stores = known or dict.fromkeys(_named_stores(), 0)
+    ask = partial(store_health.look, has_counts=has_counts, model=model)
     questions: dict[str, Callable[[], Any]] = {
-        f"{alias} {has_counts}": partial(store_health.look, alias, agents, has_counts=has_counts)
-        for alias, agents in stores.items()
+        f"{alias} {has_counts}": partial(ask, alias, agents) for alias, agents in stores.items()
     }
     rest: dict[str, Callable[[], Any]] = {
         _BACKGROUND: background.look,
         _BROKER: background.ask_broker,
         _CACHE: _ask_cache,
         _DISK: machine.disk,
+        **{f"model of {purpose}": partial(model_health.look, purpose) for purpose in ModelPurpose},
     }
     answers = probing.ask_all(questions | rest, seconds=_SECONDS)
     reports = [
@@ -113,17 +134,18 @@ def look(*, now: datetime, has_counts: bool = False) -> Report:
     ]
     if not known and reports[0].is_up:  # which there are is in the control database
         reports[0] = store_health.silent(DEFAULT_DB_ALIAS, 0, _FIRST_SECONDS)
-    return _report(answers, reports, began, now=now)
+    return _report(answers, reports, model, began, now=now)
 
 
 def _report(
-    answers: dict[str, Any], stores: list[StoreReport], began: float, *, now: datetime
+    answers: dict[str, Any], stores: list[StoreReport], model: str, began: float, *, now: datetime
 ) -> Report:
     found = answers[_BACKGROUND]
     broker = answers[_BROKER] or findings.silent(_SECONDS, background.broker_mend())
     cache, milliseconds = answers[_CACHE] or (findings.silent(_SECONDS, _cache_mend()), None)
     disk = answers[_DISK]
     unknown = findings.silent(_SECONDS, _("The disk may hang: look at df and dmesg."))
+    waiting = meaning.together([store.waiting for store in stores])
     return Report(
         at=now,
         stores=stores,
@@ -136,7 +158,12 @@ def _report(
         cache_milliseconds=milliseconds,
         disk=disk,
         disk_finding=disk.finding if disk else unknown,
+        model=model,
+        without_vector=waiting,
+        meaning=meaning.finding(waiting, found.model_failure if found else "", now=now),
         warnings=machine.warnings(),
+        # one that is silent now has been asked, and says so at the next look
+        models=[answers[f"model of {purpose}"] or ModelReport(purpose) for purpose in ModelPurpose],
         seconds=time.monotonic() - began,
     )
 
@@ -150,6 +177,11 @@ def _count_agents() -> dict[str, int]:
     """Return the aliases of all stores, the control database first, with their agents."""
     agents = Counter(map(alias_of, MemoryConfig.objects.only("backend", "sqlite_path")))
     return {alias: agents.pop(alias, 0) for alias in known_aliases()} | agents
+
+
+def _model() -> str:
+    model = embedder.current()
+    return model.model if model else ""
 
 
 def alias_of(config: MemoryConfig) -> str:

@@ -13,7 +13,7 @@ from memory.databases import store_alias
 from memory.errors import MoveRefused
 from memory.ids import MAX_ID
 from memory.indexing import Analysis, analyze
-from memory.models import Memory, MemoryRevision, Scope
+from memory.models import Memory, MemoryRevision, MemoryVector, Scope
 from memory.services import erasure, writing
 from memory.services.figures import counting
 from memory.services.jobs import Run
@@ -44,6 +44,7 @@ class _Changes:
 
     gone: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     new: dict[str, list[tuple[Memory, Analysis]]] = field(default_factory=lambda: defaultdict(list))
+    vectors: list[MemoryVector] = field(default_factory=list)
     revisions: list[MemoryRevision] = field(default_factory=list)
     recalled: list[Memory] = field(default_factory=list)
 
@@ -165,8 +166,11 @@ def _compare(copy: Copy, here: Outlines, there: Outlines, *, thorough: bool) -> 
 
 def _load(source: Agent, memory_ids: Collection[int]) -> _Changes:
     changes = _Changes()
-    memories = Memory.objects.for_agent(source).filter(pk__in=memory_ids).select_related("scope")
+    memories = Memory.objects.for_agent(source).filter(pk__in=memory_ids)
+    memories = memories.select_related("scope", "embedded")
     for memory in memories.order_by("pk").prefetch_related("revisions"):
+        if vector := getattr(memory, "embedded", None):
+            changes.vectors.append(vector)
         changes.new[memory.scope.user_id].append((memory, analyze(memory)))
         for revision in memory.revisions.all():
             revision.pk = None
@@ -185,7 +189,7 @@ def _apply(target: Agent, run: Run, changes: _Changes) -> None:
         _require_free(target, [memory.pk for each in changes.new.values() for memory, _ in each])
         for user_id, analyzed in changes.new.items():
             _give_up_external_ids(scopes[user_id], [memory for memory, _ in analyzed])
-            writing.insert(scopes[user_id], analyzed)
+            writing.insert(scopes[user_id], analyzed, changes.vectors)
         for revisions in writing.batches(changes.revisions, lambda row: len(str(row.state))):
             MemoryRevision.objects.using(alias).bulk_create(revisions)
         Memory.objects.using(alias).bulk_update(changes.recalled, _RECALL_FIELDS, batch_size=100)

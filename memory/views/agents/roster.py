@@ -25,6 +25,7 @@ from memory.services import configuring
 from memory.services.figures import activity as activities
 from memory.services.figures import roster, sums
 from memory.services.figures.roster import Entry
+from memory.services.health import meaning
 from memory.services.moves import placing
 from memory.views.agents.page import for_agent, render_tab
 from memory.views.dash import RANGES, Span, figures_context
@@ -102,6 +103,7 @@ def overview(request: PageRequest, agent: Agent) -> HttpResponse:
         "asked": asked,
         "users": found.users[agent.pk],
         "formers": placing.former_stores(agent),
+        "coverage": None if found.silent else meaning.coverage(agent),
         **figures_context(found, span),
     }
     template = "memory/agent_overview.html" + ("#dash" if request.htmx.target == "dash" else "")

@@ -7,11 +7,14 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.http import HttpResponse
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from agents.models import Agent
 from agents.preferences import PageRequest
+from memory import endpoints
 from memory.retrieval import calibration
 from memory.services import configuring
 from memory.views.agents.page import render_tab
@@ -38,6 +41,9 @@ class SettingsForm(forms.Form):
         max_value=1,
         required=False,
         widget=forms.NumberInput(attrs={"step": "0.01"}),
+    )
+    reranks = forms.BooleanField(
+        label=gettext_lazy("A model picks among the best hits"), required=False
     )
     language = forms.ChoiceField(label=gettext_lazy("Language"), choices=settings.LANGUAGES)
     display_name = forms.CharField(
@@ -66,6 +72,13 @@ class SettingsForm(forms.Form):
             if name in TUNES:
                 field.widget.attrs["data-tunes"] = True
 
+    def clean_reranks(self) -> bool:
+        """Return the switch, on only where there is a model that can pick."""
+        is_wanted = bool(self.cleaned_data["reranks"])
+        if is_wanted and endpoints.of_chat().endpoint is None:
+            raise ValidationError(_("No chat model is set; an operator sets one under Models."))
+        return is_wanted
+
     def clean_system_prompt(self) -> str:
         """Return the text without what the browser made of its line breaks."""
         return str(self.cleaned_data["system_prompt"]).replace("\r\n", "\n")
@@ -92,6 +105,7 @@ def show(
         context["store"] = section(request, agent)
     if "preview" not in context:
         context["preview"] = panel(request, agent)
+    context["has_chat"] = endpoints.of_chat().endpoint is not None
     return render_tab(
         request, agent, "memory/agent_settings.html", status=status, setting=setting, **context
     )

@@ -427,7 +427,8 @@ def sets(tmp_path):
     return folder
 
 
-def test_evaluation_prints_a_table_and_writes_json(run, sets, tmp_path):
+def test_evaluation_prints_a_table_and_writes_json(run, sets, tmp_path, settings):
+    settings.EVALUATIONS_DIR = tmp_path / "evaluations"
     path = tmp_path / "figures.json"
 
     out = run("evaluate", sets, "--json", path)
@@ -444,13 +445,34 @@ def test_evaluation_prints_a_table_and_writes_json(run, sets, tmp_path):
     assert [each["nDCG@10"] for each in figures] == [1, 0, 1, 1, 0, 1]
     assert figures[0]["queries"] == 1
     lines = [line.split() for line in out.splitlines()]
-    assert lines[0] == ["set", "lang", "backend", "queries", "recall@5", "recall@10", "MRR@10",
-                        "nDCG@10"]  # fmt: skip
-    assert lines[1] == ["tea", "en", "sqlite", "1", "1.000", "1.000", "1.000", "1.000"]
+    assert lines[0][:8] == ["set", "lang", "backend", "queries", "recall@5", "recall@10",
+                            "MRR@10", "nDCG@10"]  # fmt: skip
+    assert lines[1][:11] == ["tea", "en", "sqlite", "1", *["1.000"] * 6, "0.000"]
+    assert lines[4] == ["Threshold", "0.22;", "answered", "by:", "lexical."]
+    assert lines[-1] == ["greatest", "difference", *["0.000"] * 8]
     assert Agent.objects.count() == 0
 
 
-def test_evaluation_on_one_engine(run, sets):
+def test_evaluation_is_compared_with_the_last_of_its_kind(run, sets, tmp_path, settings):
+    settings.EVALUATIONS_DIR = tmp_path / "evaluations"
+    ask = ("evaluate", sets, "--backend", "sqlite", "--mode", "lexical", "--compare")
+    assert "no earlier run" in run(*ask)
+    assert "changes since" in run(*ask)
+
+    with pytest.raises(CommandError, match=r"tea en on sqlite: recall 1\.000 → 0\.000") as worse:
+        run(*ask, "--threshold", "0.9999")
+
+    assert worse.value.returncode == 1
+    run(*ask, "--threshold", "0.9999", "--tolerance", "1")
+    assert len((tmp_path / "evaluations" / "runs.jsonl").read_text().splitlines()) == 4
+
+
+def test_evaluation_at_no_score_is_refused(refused, sets):
+    assert "--threshold" in refused("evaluate", sets, "--threshold", "1.5")
+
+
+def test_evaluation_on_one_engine(run, sets, tmp_path, settings):
+    settings.EVALUATIONS_DIR = tmp_path / "evaluations"
     out = run("evaluate", sets, "--backend", "mysql")
 
     assert "mysql" in out

@@ -11,17 +11,22 @@ import pytest
 
 from agents.models import Agent
 from memory.databases import migrate_store
-from memory.models import Memory, MemoryTerms, Scope, Store
-from memory.services import evaluation
-from memory.services.evaluation import (
+from memory.models import Memory, MemoryTerms, MemoryVector, Scope, Store
+from memory.services import recall
+from memory.services.evaluation import runs, scratch
+from memory.services.evaluation.measuring import Way, evaluate
+from memory.services.evaluation.metrics import (
     METRICS,
+    SHARES,
     Figures,
     discounted_gain,
-    evaluate,
-    read_sets,
+    mean_of,
+    percentile,
     recall_at,
     reciprocal_rank,
 )
+from memory.services.evaluation.runs import KeptRun
+from memory.services.evaluation.sets import read_sets
 from tests.conftest import NOW, make_agent
 
 DATA = Path(__file__).resolve().parents[2] / "data"
@@ -74,7 +79,9 @@ def rows_left():
 
 
 def means_of(found, language="en", group=""):
-    return found[language, group].means()
+    """Return the figures of what was ranked, whatever the scores."""
+    means = found.figures[language, group].means()
+    return {name: means[name] for name in METRICS}
 
 
 # --- metrics ---------------------------------------------------------------------------
@@ -131,7 +138,36 @@ def test_figures_are_means_over_queries():
     assert figures.queries == 3
     assert figures.means()["MRR@10"] == pytest.approx((1 + 1 / 2) / 3)
     assert figures.means()["recall@5"] == pytest.approx(2 / 3)
-    assert set(Figures().means().values()) == {0.0}
+    assert set(Figures().means().values()) == {None}
+
+
+def test_what_is_given_has_a_precision_only_where_something_is():
+    figures = Figures()
+    figures.add_given(["m1", "x"], frozenset(["m1"]))
+    figures.add_given([], frozenset(["m1"]))
+    figures.add_elsewhere(is_silent=True)
+    figures.add_elsewhere(is_silent=False)
+
+    means = figures.means()
+
+    assert {name: means[name] for name in SHARES if name not in METRICS} == {
+        "precision": 0.5, "recall": 0.5, "silent": 0.5, "silent elsewhere": 0.5,
+    }  # fmt: skip
+
+
+def test_percentiles_are_values_that_were_measured():
+    assert percentile([], 50) is None
+    assert [percentile([3, 1, 2, 4], percent) for percent in (0, 50, 75, 95, 100)] == [
+        1,
+        2,
+        3,
+        4,
+        4,
+    ]
+
+
+def test_mean_leaves_out_what_was_not_measured():
+    assert mean_of([{"a": 1.0, "b": None}, {"a": 0.0, "b": None}]) == {"a": 0.5, "b": None}
 
 
 # --- sets ------------------------------------------------------------------------------
@@ -167,7 +203,7 @@ def test_questions_are_asked_in_their_scope(labelled, backend):
 
     found = evaluate(asked, backend, now=NOW)
 
-    assert found["en", ""].queries == 2
+    assert found.figures["en", ""].queries == 2
     assert set(means_of(found).values()) == {0.5}
 
 
@@ -193,13 +229,99 @@ def test_adversarial_questions_and_languages_stand_apart(labelled):
 
     found = evaluate(asked, "sqlite", now=NOW)
 
-    assert {key: figures.queries for key, figures in found.items()} == {
+    assert {key: figures.queries for key, figures in found.figures.items()} == {
         ("en", ""): 1,
         ("en", "adversarial"): 1,
         ("zh", ""): 1,
     }
     assert set(means_of(found).values()) == {1.0}
     assert set(means_of(found, "zh").values()) == {0.0}
+
+
+@in_stores
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_every_question_is_asked_of_another_scope_as_well(labelled, backend):
+    asked = labelled(
+        question("green tea at four", "tea"),
+        question("black tea", "black", scope="bob"),
+        question("no coffee", "coffee"),
+        question("quantum", category="adversarial"),
+    )
+
+    found = evaluate(asked, backend, Way("lexical", 0.5), now=NOW)
+
+    means = found.figures["en", ""].means()
+    shown = {name: means[name] for name in ("precision", "recall", "silent")}
+    assert shown == {"precision": 1, "recall": 1, "silent": 0}
+    assert 0 < means["silent elsewhere"] <= 1
+    assert means["p95 ms"] >= means["p50 ms"] > 0
+    apart = found.figures["en", "adversarial"].means()
+    assert (apart["silent"], apart["silent elsewhere"]) == (1, None)
+    assert found.modes == {"lexical"}
+    again = evaluate(asked, backend, Way("lexical", 0.5), now=NOW)
+    assert again.figures["en", ""].means()["silent elsewhere"] == means["silent elsewhere"]
+
+
+@in_stores
+def test_threshold_decides_what_is_given_and_not_what_is_ranked(labelled):
+    asked = labelled(question("tea in the garden", "tea"))
+
+    low, high = (evaluate(asked, "sqlite", Way("lexical", at), now=NOW) for at in (0.0, 0.999))
+
+    assert means_of(low) == means_of(high)
+    silent = [each.figures["en", ""].means()["silent"] for each in (low, high)]
+    assert silent == [0, 1]
+    assert low.figures["en", ""].means()["silent elsewhere"] is None
+
+
+@in_stores
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_memories_are_embedded_where_the_mode_wants_it(backend, settings):
+    settings.EMBEDDINGS = "embedded"
+    lines = [json.dumps(each).encode() for each in MEMORIES]
+    for embeds in (False, True):
+        with scratch.throw_away_agent(backend) as agent:
+            scratch.load(agent, lines, embeds=embeds, now=NOW)
+
+            for scope in Scope.objects.for_agent(agent):
+                rows = MemoryVector.objects.of_scope(scope)
+                found = set(rows.values_list("dimension", flat=True))
+                assert found == {512 if embeds else 0}
+                assert {len(row.vector) for row in rows} == {1024 if embeds else 0}
+                assert all(row.stamp <= scope.vector_stamp for row in rows)
+
+
+# --- what is kept of it ----------------------------------------------------------------
+
+
+def kept(at, mode="auto", backend="sqlite", **figures):
+    rows = [{"set": "tea", "language": "en", "group": "", "queries": 1, **figures}]
+    return KeptRun(at, mode, backend, 0.22, "", rows)
+
+
+def test_runs_are_kept_by_mode_and_engine(tmp_path):
+    folder = tmp_path / "evaluations"
+    assert runs.last(folder, "auto", "sqlite") is None
+    runs.keep(folder, kept("2026-01-02", precision=0.5))
+    runs.keep(folder, kept("2026-01-01"))
+    runs.keep(folder, kept("2026-01-03", backend="mysql"))
+    with (folder / "runs.jsonl").open("a") as file:
+        file.write('{"at": "2026-01-04", "mo')
+
+    assert runs.last(folder, "auto", "sqlite") == kept("2026-01-02", precision=0.5)
+    assert runs.last(folder, "lexical", "sqlite") is None
+
+
+def test_fall_is_what_is_worse_by_more_than_is_tolerated():
+    before = kept("1", precision=0.5, recall=0.9, silent=0.1, **{"p50 ms": 1.0})
+    after = kept("2", precision=0.49, recall=0.88, silent=0.2, **{"p50 ms": 9.0})
+
+    found = runs.compare(before, after, tolerance=0.01)
+
+    assert {each.metric: each.is_fall for each in found} == {
+        "precision": False, "recall": True, "silent": True,
+    }  # fmt: skip
+    assert not any(each.is_fall for each in runs.compare(after, before, tolerance=0.01))
 
 
 # --- what is left behind ---------------------------------------------------------------
@@ -220,7 +342,7 @@ def test_evaluation_that_fails_leaves_no_row(labelled, backend, monkeypatch):
         assert Memory.objects.for_agent(args[0]).count() == 3
         raise RuntimeError("in the middle")
 
-    monkeypatch.setattr(evaluation, "search", fail)
+    monkeypatch.setattr(recall, "search", fail)
 
     with pytest.raises(RuntimeError, match="in the middle"):
         evaluate(labelled(question("tea", "tea")), backend, now=NOW)
@@ -298,12 +420,15 @@ def test_set_is_found_as_well_as_before_and_alike_on_both_engines(name):
 
     found = [evaluate(labelled, backend, now=NOW) for backend in BACKENDS]
 
-    on_sqlite, on_mysql = found
+    on_sqlite, on_mysql = (measured.figures for measured in found)
     assert on_sqlite.keys() == on_mysql.keys()
     for key in on_sqlite:
-        assert on_sqlite[key].means() == pytest.approx(on_mysql[key].means(), abs=0.005)
+        one, other = on_sqlite[key].means(), on_mysql[key].means()
+        assert [one[name] for name in SHARES] == pytest.approx(
+            [other[name] for name in SHARES], abs=0.005
+        )
     [language] = {language for language, group in on_sqlite if not group}
-    for figures in found:
-        means = means_of(figures, language)
+    for measured in found:
+        means = means_of(measured, language)
         print(name, {metric: round(value, 3) for metric, value in means.items()})
         assert all(round(means[metric], 2) >= least for metric, least in LEAST[name].items())

@@ -10,7 +10,7 @@ from memory import fts, indexing
 from memory.analyzer import document_terms, encode_term, scope_key
 from memory.databases import store_alias
 from memory.drafts import parse_draft
-from memory.models import Memory, MemoryTerms, Scope
+from memory.models import Memory, MemoryTerms, MemoryVector, Scope
 from memory.retrieval.lexical import SearchRequest
 from memory.retrieval.search import search
 from memory.services import maintenance, memories
@@ -48,7 +48,7 @@ def wipe(agent):
     alias = store_alias(agent)
     if is_sqlite(agent):  # its triggers would stumble over the damage
         execute(agent, *fts.drop_statements(connections[alias]))
-    for model in (MemoryTerms, Memory, Scope):
+    for model in (MemoryVector, MemoryTerms, Memory, Scope):
         model.objects.using(alias).all().delete()
     if not fts.has_index(connections[alias]):
         fts.rebuild_index(connections[alias])
@@ -156,6 +156,38 @@ def change_length(agent):
     terms_of(agent, "tea").update(content_terms=F("content_terms") + 7)
 
 
+def vector_of(agent, topic="tea"):
+    memory = rows_of(agent).get(name=topic)
+    return MemoryVector.objects.using(memory._state.db).filter(pk=memory.pk)
+
+
+def remove_vector_row(agent):
+    vector_of(agent).delete()
+
+
+def change_digest(agent):
+    vector_of(agent).update(digest="0" * 32)
+
+
+def cut_vector(agent):
+    vector_of(agent).update(model="letters", dimension=8, vector=b"1" * 15)
+
+
+def name_no_model(agent):
+    vector_of(agent).update(dimension=8, vector=b"1" * 16)
+
+
+def give_vector_to_another_scope(agent):
+    vector_of(agent).update(scope_id=scope_of(agent, "bob").get().pk)
+
+
+def leave_vector_of_the_trash(agent):
+    row = vector_of(agent).get()
+    memory = rows_of(agent).get(name="tea")
+    memories.trash(agent, "ming", memory.pk, actor=MING, now=NOW)
+    row.save(using=memory._state.db, force_insert=True)
+
+
 def give_row_to_another_scope(agent):
     terms_of(agent, "tea").update(scope_id=scope_of(agent, "bob").get().pk)
 
@@ -224,7 +256,8 @@ def drop_trigger(name):
 DAMAGE = [
     remove_row, remove_all_rows, empty_terms, swap_terms, change_folded, change_length,
     give_row_to_another_scope, change_text, trash_past_the_index, count_too_many,
-    count_too_few, count_none, count_length_wrong, drop_index,
+    count_too_few, count_none, count_length_wrong, drop_index, remove_vector_row, change_digest,
+    cut_vector, name_no_model, give_vector_to_another_scope, leave_vector_of_the_trash,
 ]  # fmt: skip
 # InnoDB's index has no table and no triggers of ours
 SQLITE_DAMAGE = [
@@ -256,6 +289,7 @@ def test_damage_is_found_and_mended(agent, subtests):
 def test_fault_names_the_memory_and_its_user(agent, subtests):
     for damage in (
         remove_row, empty_terms, swap_terms, change_folded, change_text, trash_past_the_index,
+        remove_vector_row, change_digest, cut_vector,
     ):  # fmt: skip
         with subtests.test(damage.__name__):
             fill(agent)
@@ -322,6 +356,20 @@ def test_rows_of_an_older_analyzer_are_found_and_mended(damaged, monkeypatch):
     assert set(versions) == {2}
     hits = search(damaged, "bob", SearchRequest("2026"), now=NOW).hits
     assert {hit.memory.name for hit in hits} == set(TOPICS)
+
+
+def test_a_reindex_keeps_vectors_that_are_whole(damaged):
+    kept, old = vector_of(damaged, "deploys"), vector_of(damaged, "tea")
+    kept.update(model="letters", dimension=8, vector=b"1" * 16)
+    old.update(model="letters", dimension=8, vector=b"1" * 16)
+    change_text(damaged)
+    scope = scope_of(damaged).get()
+
+    maintenance.reindex(damaged)
+
+    assert (kept.get().model, bytes(kept.get().vector)) == ("letters", b"1" * 16)
+    assert kept.get().stamp > scope.vector_stamp
+    assert (old.get().model, bytes(old.get().vector)) == ("", b"")
 
 
 # --- while it runs ---------------------------------------------------------------------

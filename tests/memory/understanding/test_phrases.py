@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.analyzer import fold
-from memory.understanding.phrases import MAX_PHRASES, phrases
+from memory.understanding.phrases import MAX_PHRASES, loosened, phrases
 
 
 @pytest.mark.parametrize(
@@ -69,3 +69,9 @@ def test_phrases_are_folded_words_of_the_text(text):
         assert phrase == fold(phrase)
         assert phrase in fold(text)
         assert any(map(str.isalnum, phrase))
+
+
+@given(st.text() | st.text("\"'“”‘’「」『』 ab支?"))
+def test_a_loosened_question_demands_nothing(text):
+    assert phrases(loosened(f"{text}?")) == ()
+    assert loosened(f"{text}.") == ""

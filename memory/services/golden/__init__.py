@@ -1,0 +1,1 @@
+"""Questions with what must come back for them: kept per agent, asked, compared."""
