@@ -28,9 +28,9 @@ from memory.drafts import MemoryDraft
 from memory.ids import next_ids
 from memory.indexing import analyze, content_digest, index_row
 from memory.models import Memory, MemoryTerms, MemoryVector, Scope, Status
+from memory.retrieval import postings, vectors
 from memory.retrieval.lexical import SearchRequest
 from memory.retrieval.search import search
-from memory.retrieval.vectors import cache
 from memory.services import memories, writing
 
 SCOPE_SIZE = 1_000
@@ -121,7 +121,7 @@ def throw_away_store(backend: str) -> Iterator[Agent]:
     """Yield an agent with an empty store of its own, and take the store away at the end."""
     agent = Agent(pk=1, name="bench", language="en")
     agent.memory_config = MemoryConfig(agent=agent, backend=backend, sqlite_path="bench-search.db")
-    cache.clear()  # the scopes of the store before have the same keys
+    forget_caches()  # the scopes of the store before have the same keys
     if backend == Backend.SQLITE:
         _remove_sqlite()
         try:
@@ -261,19 +261,25 @@ def keep(scope: Scope, rows: Iterable[Text], fill_vector: FillVector | None = No
             [terms for _, terms in indexed], batch_size=500
         )
         writing.count_terms(scope, len(indexed), sum(terms.content_terms for _, terms in indexed))
-        vectors = []
+        made = []
         for memory, _ in indexed:
             digest = _digest(memory.content)
             row = MemoryVector(memory_id=memory.pk, scope_id=scope.pk, digest=digest)
             row.stamp = scope.vector_stamp
             if fill_vector:
                 fill_vector(memory, row)
-            vectors.append(row)
-        MemoryVector.objects.using(alias).bulk_create(vectors, batch_size=500)
+            made.append(row)
+        MemoryVector.objects.using(alias).bulk_create(made, batch_size=500)
 
 
 # the texts are a few thousand, however many copies there are
 _digest = lru_cache(maxsize=10_000)(content_digest)
+
+
+def forget_caches() -> None:
+    """Forget what this process keeps of scopes."""
+    postings.cache.clear()
+    vectors.cache.clear()
 
 
 def _replay(connection: Any, statements: list[tuple[str, Any]]) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import statistics
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import transaction
-
 from agents.models import Agent
-from memory.databases import store_alias
 from memory.drafts import MemoryDraft
 from memory.llm.embeddings import Embedder
 from memory.management import bench
@@ -18,8 +16,9 @@ from memory.management.bench import Corpus, FillVector, milliseconds
 from memory.models import Memory, MemoryVector, Scope
 from memory.retrieval.lexical import SearchRequest
 from memory.retrieval.search import search
-from memory.retrieval.vectors import cache, pack
+from memory.retrieval.vectors import pack
 from memory.services import memories
+from memory.services.embedding import Tally, embed_rows
 
 _BATCH = 32
 
@@ -89,12 +88,12 @@ def time_late(agent: Agent, model: Embedder, queries: Sequence[str], *, now: dat
     cold, saved, embedded = [], [], []
     for number, query in enumerate(queries):
         once = _search(agent, query, "hybrid", now)
-        cache.clear()
+        bench.forget_caches()
         cold.append(milliseconds(once))
         draft = MemoryDraft(type="project", content=f"{query} ({number})", name=f"note {number}")
-        memory = memories.save(agent, bench.USER, draft, now=now)
+        memories.save(agent, bench.USER, draft, now=now)
         saved.append(milliseconds(once))
-        _embed(agent, model, memory)
+        _embed(agent, model)
         embedded.append(milliseconds(once))
     return Late(*map(statistics.median, (cold, saved, embedded)))
 
@@ -104,17 +103,7 @@ def _search(agent: Agent, query: str, mode: str, now: datetime) -> Callable[[], 
     return lambda: search(agent, bench.USER, request, mode=mode, now=now)
 
 
-def _embed(agent: Agent, model: Embedder, memory: Memory) -> None:
-    """Give a saved memory its vector, as the worker does."""
-    alias = store_alias(agent)
-    [vector] = pack(model.embed([memory.content]))
-    with transaction.atomic(using=alias):
-        scope = Scope.objects.of_user(agent, bench.USER).select_for_update().get()
-        scope.vector_stamp += 1
-        scope.save(using=alias, update_fields=["vector_stamp"])
-        MemoryVector.objects.of_scope(scope).filter(memory=memory).update(
-            model=model.model,
-            dimension=len(vector) // 2,
-            vector=vector,
-            stamp=scope.vector_stamp,
-        )
+def _embed(agent: Agent, model: Embedder) -> None:
+    """Give what was saved its vector, as the worker does."""
+    scope = Scope.objects.of_user(agent, bench.USER).get()
+    deque(embed_rows(MemoryVector.objects.of_scope(scope), model, Tally()), maxlen=0)

@@ -16,11 +16,13 @@ from pathlib import Path
 from django.conf import settings
 
 from memory.drafts import parse_time
+from memory.indexing import embedding_text
 from memory.management import peers
 from memory.management.bench import milliseconds
 from memory.management.peers import Embedding, Peer
 from memory.models import Memory
-from memory.services.evaluation import APART, LabelledSet, recall_at
+from memory.services.evaluation.metrics import recall_at
+from memory.services.evaluation.sets import APART, LabelledSet
 
 OWN = 500
 """The memories of the user who searches, and of each other user."""
@@ -47,8 +49,8 @@ class Material:
     queries: tuple[str, ...]
 
 
-def read_texts(labelled: LabelledSet) -> dict[str, list[Memory]]:
-    """Return the memories of a set by scope, unsaved, in order."""
+def read_texts(labelled: LabelledSet, *, now: datetime) -> dict[str, list[Memory]]:
+    """Return the memories of a set by scope, unsaved, in order; those without a time are new."""
     found: dict[str, list[Memory]] = {}
     with labelled.memories.open(encoding="utf-8") as lines:
         for record in map(json.loads, lines):
@@ -58,7 +60,7 @@ def read_texts(labelled: LabelledSet) -> dict[str, list[Memory]]:
                 description=record.get("description") or "",
                 content=record["content"],
                 external_id=record["id"],
-                created_at=parse_time(record.get("created_at")),
+                created_at=parse_time(record.get("created_at")) or now,
             )
             found.setdefault(record["scope"], []).append(memory)
     return found
@@ -84,7 +86,7 @@ def prepare(
 ) -> None:
     """Embed every text once."""
     for start in range(0, len(texts), _BATCH):
-        batch = [peers.text_of(text) for text in texts[start : start + _BATCH]]
+        batch = [embedding_text(text) for text in texts[start : start + _BATCH]]
         embedding.prepare(batch)
         advance(len(batch))
 
@@ -161,11 +163,15 @@ def saves_a_second(store: Peer, material: Material) -> float:
 
 
 def recalls(
-    stores: Sequence[Peer], labelled: LabelledSet, advance: Callable[[int], object]
+    stores: Sequence[Peer],
+    labelled: LabelledSet,
+    advance: Callable[[int], object],
+    *,
+    now: datetime,
 ) -> dict[str, float]:
     """Return recall@10 of each store over the questions of a set, each asked in its scope."""
     users = {}
-    for number, (scope, texts) in enumerate(read_texts(labelled).items()):
+    for number, (scope, texts) in enumerate(read_texts(labelled, now=now).items()):
         users[scope] = f"set-{labelled.name}-{number}"
         for store in stores:
             store.add(users[scope], texts)

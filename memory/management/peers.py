@@ -18,7 +18,7 @@ from agents.models import Agent
 from memory.databases import store_alias
 from memory.drafts import MemoryDraft
 from memory.filters import MemoryFilter
-from memory.indexing import analyze, index_row
+from memory.indexing import analyze, embedding_text, index_row
 from memory.llm.embeddings import Embedder, Vectors
 from memory.management import bench
 from memory.models import Memory, MemoryVector, Scope
@@ -32,12 +32,6 @@ _BATCH = 500
 # the store heeds no "fields" in its configuration and would embed the whole value as JSON
 _FIELDS = ["text"]
 _NO_SCOPE = Scope(pk=0)
-
-
-def text_of(memory: Memory) -> str:
-    """Return the text that is embedded and stored by all."""
-    name = "" if memory.content.startswith(memory.name) else memory.name
-    return "\n".join(part for part in (name, memory.description, memory.content) if part)
 
 
 class Embedding:
@@ -89,7 +83,7 @@ class Hippo:
         rows = bench.copies(scope, [self._index(text) for text in texts], now=self._now)
         for (memory, _), text in zip(rows, texts, strict=True):
             memory.external_id = text.external_id
-            memory.created_at = text.created_at or self._now
+            memory.created_at = text.created_at
         bench.keep(scope, rows, self._fill_vector)
 
     def save(self, user: str, text: Memory) -> None:
@@ -110,7 +104,7 @@ class Hippo:
         return self._indexed[key]
 
     def _fill_vector(self, memory: Memory, row: MemoryVector) -> None:
-        [row.vector] = pack(self._embedding.embed([text_of(memory)]))
+        [row.vector] = pack(self._embedding.embed([embedding_text(memory)]))
         row.model, row.dimension = self._embedding.model.model, len(row.vector) // 2
 
 
@@ -143,7 +137,11 @@ class LangGraph:
         return [item.key for item in found]
 
     def _value(self, text: Memory) -> dict[str, Any]:
-        return {"text": text_of(text), "type": text.type, "created": _seconds(text)}
+        return {
+            "text": embedding_text(text),
+            "type": text.type,
+            "created": text.created_at.timestamp(),
+        }
 
 
 class Chroma:
@@ -160,9 +158,10 @@ class Chroma:
             batch = texts[start : start + _BATCH]
             self._collection.add(
                 ids=[f"{user} {text.external_id}" for text in batch],
-                documents=[text_of(text) for text in batch],
+                documents=[embedding_text(text) for text in batch],
                 metadatas=[
-                    {"user": user, "type": text.type, "created": _seconds(text)} for text in batch
+                    {"user": user, "type": text.type, "created": text.created_at.timestamp()}
+                    for text in batch
                 ],
             )
 
@@ -177,10 +176,6 @@ class Chroma:
             wanted = {"$and": [wanted, {"created": {"$lt": before.timestamp()}}]}
         found = self._collection.query(query_texts=[query], n_results=LIMIT, where=wanted)
         return [each.removeprefix(f"{user} ") for each in found["ids"][0]]
-
-
-def _seconds(text: Memory) -> float:
-    return text.created_at.timestamp() if text.created_at else 0.0
 
 
 @contextmanager

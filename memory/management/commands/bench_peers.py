@@ -5,6 +5,7 @@ import os
 import platform
 import sqlite3
 from collections.abc import Sequence
+from datetime import datetime
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +19,7 @@ from memory.management.base import HippoCommand, progress
 from memory.management.bench_peers import Material
 from memory.management.peers import Embedding, Peer
 from memory.retrieval import embedder
-from memory.services.evaluation import LabelledSet, read_sets
+from memory.services.evaluation.sets import APART, LabelledSet, read_sets
 
 _PACKAGES = {"chromadb": "chromadb", "langgraph-checkpoint-sqlite": "langgraph.store.sqlite"}
 _HIPPO, _LANGGRAPH, _CHROMA = peers.OPEN
@@ -54,31 +55,35 @@ class Command(HippoCommand):
             f"{platform.platform()}, Python {platform.python_version()}, {os.cpu_count()} cores, "
             f"SQLite {sqlite3.sqlite_version}; {versions}; {model.model} for all"
         )
-        embedding = Embedding(model)
+        embedding, now = Embedding(model), timezone.now()
         texts = [
-            text for each in sets for texts in bench_peers.read_texts(each).values()
+            text for each in sets for texts in bench_peers.read_texts(each, now=now).values()
             for text in texts
         ]  # fmt: skip
         with progress(len(texts), "Embedding", unit=" texts") as bar:
             bench_peers.prepare(embedding, texts, bar.update)
         material = bench_peers.choose(sets, texts)
         figures = {
-            "times": self._time(embedding, material, sizes, options["rounds"]),
-            "recall": self._recall(embedding, sets),
+            "times": self._time(embedding, material, sizes, options["rounds"], now),
+            "recall": self._recall(embedding, sets, now),
         }
         if options["json"]:
             options["json"].write_text(json.dumps(figures, indent=1), encoding="utf-8")
 
     def _time(
-        self, embedding: Embedding, material: Material, sizes: Sequence[int], rounds: int
+        self,
+        embedding: Embedding,
+        material: Material,
+        sizes: Sequence[int],
+        rounds: int,
+        now: datetime,
     ) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
         self.stdout.write(
             f"\nThe {peers.LIMIT} best of one user's {len(material.own)}, medians in ms; "
-            "then saves a second\n"
-            + _LINE.format("", "others", *peers.OPEN, "÷ best")  # of the other two
+            "then saves a second\n" + _LINE.format("", "others", *peers.OPEN, "÷ LangG.")
         )
-        with bench_peers.opened(embedding, now=timezone.now()) as stores:
+        with bench_peers.opened(embedding, now=now) as stores:
             bench_peers.add_own(stores, material)
             for before, size in zip([0, *sizes], sizes, strict=False):
                 self._grow(stores, material, before, size)
@@ -101,22 +106,27 @@ class Command(HippoCommand):
 
     def _tell(self, name: str, size: int, figures: dict[str, float]) -> None:
         cells = (f"{figures[each]:.2f}" for each in peers.OPEN)
-        best = figures[_HIPPO] / figures[_LANGGRAPH]
-        self.stdout.write(_LINE.format(name, size, *cells, f"{best:.2f}"))
+        ratio = figures[_HIPPO] / figures[_LANGGRAPH]
+        self.stdout.write(_LINE.format(name, size, *cells, f"{ratio:.2f}"))
 
-    def _recall(self, embedding: Embedding, sets: Sequence[LabelledSet]) -> dict[str, Any]:
+    def _recall(
+        self, embedding: Embedding, sets: Sequence[LabelledSet], now: datetime
+    ) -> dict[str, Any]:
         self.stdout.write(
             f"\nrecall@{peers.LIMIT}, each question asked in its scope\n"
             + _LINE.format("set", "questions", *peers.OPEN, "ahead")
         )
         found: dict[str, dict[str, float]] = {}
-        with bench_peers.opened(embedding, now=timezone.now()) as stores:
+        with bench_peers.opened(embedding, now=now) as stores:
             for each in sets:
                 with progress(None, f"Asking {each.name}", unit=" questions") as bar:
-                    found[each.name] = shares = bench_peers.recalls(stores, each, bar.update)
+                    found[each.name] = shares = bench_peers.recalls(
+                        stores, each, bar.update, now=now
+                    )
                 ahead = shares[_HIPPO] - max(shares[_LANGGRAPH], shares[_CHROMA])
                 cells = (f"{shares[name]:.3f}" for name in peers.OPEN)
-                self.stdout.write(_LINE.format(each.name, bar.n, *cells, f"{ahead:+.3f}"))
+                asked = sum(query.category != APART for query in each.queries)
+                self.stdout.write(_LINE.format(each.name, asked, *cells, f"{ahead:+.3f}"))
         return found
 
 
