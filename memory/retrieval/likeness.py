@@ -81,7 +81,7 @@ def by_words(one: Wording, other: Wording) -> float:
         return 0.0
     sizes = sum(one.terms.values()), sum(other.terms.values())
     jaccard = shared / (sum(sizes) - shared)
-    return (jaccard + shared / max(min(sizes), _FEWEST_TERMS, shared)) / 2
+    return min((jaccard + shared / max(min(sizes), _FEWEST_TERMS)) / 2, 1.0)
 
 
 def _tokens(folded: str) -> tuple[str, ...]:

@@ -212,7 +212,7 @@ def _compared(wanted: likeness.Wording, memory: Memory, cosine: float | None = N
     is_same = likeness.is_same(wanted, said)
     if cosine is not None and not is_same:
         share = (share + max(cosine, 0.0)) / 2
-    return Duplicate(memory, min(share, 1.0), is_same=is_same)
+    return Duplicate(memory, share, is_same=is_same)
 
 
 def _cosines(
