@@ -32,12 +32,13 @@ SOUGHT = 8
 """Terms of a text that are looked up; those of long words say most."""
 HOLDERS = 40
 """A term that more memories hold is common there, and nobody is found by it."""
-READ = 10
+READ = 8
 """Memories that are compared."""
 _DIGESTED = 20
 _LEAST_WEIGHT = 0.35
-_LEAST_VOTES = 0.25
-"""Who holds less than this of the rare terms, by information, shares a word by chance."""
+_LEAST_VOTES, _BESIDE_BEST = 0.3, 0.5
+"""Who holds less than this of the rare terms, by information, or of what the best one holds,
+shares a word by chance: to compare texts costs more than to find them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def find(
     if len(found) < limit:
         wanted = likeness.wording(content)
         skipped = {*found, *([exclude] if exclude else [])}
-        memories = _candidates(scope, content, skipped, now=now)
+        memories = _candidates(scope, wanted.terms, skipped, now=now)
         cosines = _cosines(scope, content, memories, exclude) if by_meaning else {}
         for memory in memories:
             duplicate = _compared(wanted, memory, cosines.get(memory.pk))
@@ -136,14 +137,16 @@ def adds_nothing(name: str, memory: Memory) -> bool:
     return query_terms(name).keys() <= known.keys()
 
 
-def _candidates(scope: Scope, content: str, skipped: set[int], *, now: datetime) -> list[Memory]:
+def _candidates(
+    scope: Scope, weights: Mapping[str, float], skipped: set[int], *, now: datetime
+) -> list[Memory]:
     """Return at most `READ` lasting memories: those that hold most of the text's rare terms.
 
     Where the text's terms are common in the scope, those are the newest.
     """
     alias = str(scope._state.db)
     key = scope_key(scope.pk)
-    terms = [encode_term(term, key) for term in _telling(content)]
+    terms = [encode_term(term, key) for term in _telling(weights)]
     held = fts.holders(terms, alias, HOLDERS + 1)
     rare = [set(ids) - skipped for ids in held.values() if len(ids) <= HOLDERS]
     votes: defaultdict[int, float] = defaultdict(float)
@@ -153,6 +156,7 @@ def _candidates(scope: Scope, content: str, skipped: set[int], *, now: datetime)
         least += _LEAST_VOTES * gain
         for memory_id in holders:
             votes[memory_id] += gain
+    least = max(least, _BESIDE_BEST * max(votes.values(), default=0.0))
     likely = (each for each, gain in votes.items() if gain >= least)
     ids = heapq.nlargest(READ, likely, key=lambda each: (votes[each], each))
     is_common = len(rare) * 2 <= len(terms)
@@ -162,13 +166,12 @@ def _candidates(scope: Scope, content: str, skipped: set[int], *, now: datetime)
     return _memories(scope, ids, now=now)
 
 
-def _telling(content: str) -> list[str]:
-    """Return at most `SOUGHT` terms by which memories like this one are found.
+def _telling(weights: Mapping[str, float]) -> list[str]:
+    """Return at most `SOUGHT` of a text's terms, by which memories like it are found.
 
     Half of them are the longest, which tend to be rare; the others stand evenly in the text, so
     that no change of one place leaves nothing to find it by.
     """
-    weights = query_terms(content)
     telling = [t for t, w in weights.items() if w >= _LEAST_WEIGHT and not t.endswith("~")]
     telling = telling or list(weights)
     if len(telling) <= SOUGHT:

@@ -16,7 +16,7 @@ from memory.management.base import HippoCommand, progress
 
 
 class Command(HippoCommand):
-    help = "Time search, save and the look for duplicates in a scope of 1,000 inside tables of growing size."
+    help = "Time search, save and looking for duplicates in a scope inside tables of growing size."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--rows", default="10000,1000000", help="table sizes, by commas")
