@@ -58,6 +58,11 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         """Return what may be recalled: active and not expired."""
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), status="active")
 
+    def lasting(self, now: datetime) -> Self:
+        """Return what is recalled, or is so once it is not paused."""
+        statuses = ("active", "paused")
+        return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), status__in=statuses)
+
     def kept(self) -> Self:
         """Return what is not in the trash."""
         return self.exclude(status="trashed")

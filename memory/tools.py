@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -29,7 +29,7 @@ from memory.filters import MemoryFilter
 from memory.ids import MAX_ID
 from memory.models import ActorKind, MemoryType, Status
 from memory.retrieval.lexical import Hit, SearchRequest
-from memory.services import memories
+from memory.services import duplicates, memories
 from memory.services.context import format_block, one_line
 from memory.services.idempotency import Done, Ticket, once
 from memory.services.naming import find_named, save_named
@@ -154,7 +154,8 @@ def _save(call: Call) -> ToolAnswer:
     done = once(
         call.agent, call.user_id, call.ticket, write, now=call.now, create=action == "create"
     )
-    return _saved(done)
+    answer = _saved(done)
+    return _with_similar(call, done, answer) if done.action == "created" else answer
 
 
 def _id_of(call: Call, values: dict[str, Any]) -> int:
@@ -192,6 +193,37 @@ def _saved(done: Done) -> ToolAnswer:
         "name": one_line(memory.name),
     }
     return ToolAnswer(True, result, text, is_repeated=done.is_repeated)
+
+
+def _with_similar(call: Call, done: Done, answer: ToolAnswer) -> ToolAnswer:
+    """Return the answer to a save with what else says something like it, where anything does."""
+    found = duplicates.beside(done.memories[0], now=call.now)
+    if not found:
+        return answer
+    named = [
+        _("%(id)s “%(name)s”") % {"id": each.memory.pk, "name": one_line(each.memory.name)}
+        for each in found
+    ]
+    text = ngettext(
+        "Another memory says something like it: %s. If both are about one thing, update that one "
+        "and delete this one.",
+        "Other memories say something like it: %s. If one of them is about the same thing, update "
+        "that one and delete this one.",
+        len(found),
+    ) % ", ".join(named)
+    result = {**answer.result, "duplicates": [duplicate_json(each) for each in found]}
+    return replace(answer, result=result, text=f"{answer.text}\n{text}")
+
+
+def duplicate_json(duplicate: duplicates.Duplicate) -> dict[str, Any]:
+    """Return what an answer tells of a duplicate."""
+    return {
+        "id": duplicate.memory.pk,
+        "name": duplicate.memory.name,
+        "likeness": round(duplicate.likeness, 2),
+        "is_exact": duplicate.is_exact,
+        "is_same": duplicate.is_same,
+    }
 
 
 def _recall(call: Call) -> ToolAnswer:

@@ -50,6 +50,7 @@ LOGGED_IN = {
     "export/": 200,
     # others' memories are not there, whoever asks
     "memories/<int:memory_id>/": 404,
+    "memories/<int:memory_id>/alike/": 404,
     "memories/<int:memory_id>/edit/": 404,
     "POST memories/<int:memory_id>/edit/": 404,
     "POST memories/<int:memory_id>/mark/": 404,

@@ -33,10 +33,11 @@ from memory.errors import InvalidMemory
 from memory.models import ActorKind, Memory
 from memory.serializers import memory_json, time_json, to_filter
 from memory.serializers.fields import NumberField
-from memory.services import memories
+from memory.services import duplicates, memories
 from memory.services.idempotency import Done, once
 from memory.services.recall import require_on
 from memory.services.writing import Actor
+from memory.tools import duplicate_json
 
 _TAGS = ("memories",)
 _POST_ERRORS = (409, 422)
@@ -76,13 +77,13 @@ class MemoriesBase(AgentView):
         now: datetime,
         create: bool = False,
         status: int = 200,
-    ) -> Response:
+    ) -> tuple[Response, Memory]:
         """Carry out a write of one memory under the request's Idempotency-Key, and show it."""
         ticket = ticket_of(self.request)
         done = once(self.agent, user_id, ticket, lambda: Done([write()]), now=now, create=create)
-        return self.one(
-            done.memories[0], user_id, status=status, headers=replayed(done.is_repeated)
-        )
+        memory = done.memories[0]
+        headers = replayed(done.is_repeated)
+        return self.one(memory, user_id, status=status, headers=headers), memory
 
 
 class MemoriesView(MemoriesBase):
@@ -102,11 +103,14 @@ class MemoriesView(MemoriesBase):
         return Response({"results": results, "next": page.next or None})
 
     @endpoint(
-        "save_memory", body=serializers.NewMemory, answers={201: serializers.MemorySerializer},
+        "save_memory", body=serializers.NewMemory, answers={201: serializers.SavedMemory},
         errors=_POST_ERRORS, headers=(IDEMPOTENCY_KEY,), tags=_TAGS,
     )  # fmt: skip
     def post(self, request: Request, agent: str, query: Any, body: dict[str, Any]) -> Response:
-        """Save a memory; it is found from the moment of the answer on."""
+        """Save a memory; it is found from the moment of the answer on.
+
+        What says the same or the like already is told in `duplicates`, and left alone.
+        """
         user_id, now = body["user_id"], timezone.now()
         require_on(self.agent, user_id)
         prepared = memories.prepare([body["draft"]], now=now)
@@ -114,7 +118,10 @@ class MemoriesView(MemoriesBase):
         def write() -> Memory:
             return memories.store(self.agent, user_id, prepared)[0]
 
-        return self.write_once(user_id, write, now=now, create=True, status=201)
+        answer, saved = self.write_once(user_id, write, now=now, create=True, status=201)
+        if found := duplicates.beside(saved, now=now):
+            answer.data["duplicates"] = [duplicate_json(each) for each in found]
+        return answer
 
     @endpoint(
         "delete_memories", query=serializers.DeleteManyQuery, answers={200: serializers.Deleted},
@@ -241,7 +248,7 @@ class TouchView(MemoriesBase):
             memories.touch(self.agent, user_id, [memory_id], now=now)
             return memories.get(self.agent, user_id, memory_id)
 
-        return self.write_once(user_id, write, now=now)
+        return self.write_once(user_id, write, now=now)[0]
 
 
 class ReinforceView(MemoriesBase):
@@ -263,7 +270,7 @@ class ReinforceView(MemoriesBase):
                 self.agent, user_id, memory_id, body["delta"], actor=self.actor, now=now
             )
 
-        return self.write_once(user_id, write, now=now)
+        return self.write_once(user_id, write, now=now)[0]
 
 
 class RestoreView(MemoriesBase):
@@ -283,7 +290,7 @@ class RestoreView(MemoriesBase):
         def write() -> Memory:
             return memories.restore(self.agent, user_id, memory_id, actor=self.actor, now=now)
 
-        return self.write_once(user_id, write, now=now)
+        return self.write_once(user_id, write, now=now)[0]
 
 
 class HistoryView(MemoriesBase):

@@ -31,7 +31,7 @@ from memory.models import Memory, MemoryTerms, MemoryVector, Scope, Status
 from memory.retrieval import postings, vectors
 from memory.retrieval.lexical import SearchRequest
 from memory.retrieval.search import search
-from memory.services import memories, writing
+from memory.services import duplicates, memories, writing
 
 SCOPE_SIZE = 1_000
 _TEXTS = 5_000
@@ -208,6 +208,20 @@ def time_saves(agent: Agent, corpus: Corpus, *, now: datetime) -> float:
     return statistics.median(
         milliseconds(lambda: memories.save(agent, _WRITER, draft, now=now))  # noqa: B023
         for draft in drafts
+    )
+
+
+def time_looks(agent: Agent, corpus: Corpus, *, now: datetime) -> float:
+    """Return the median milliseconds of looking for duplicates of a new text.
+
+    Half of the texts are in the measured scope already, but for a word.
+    """
+    scope = Scope.objects.of_user(agent, USER).get()
+    texts = [*corpus.texts[: _SAVES // 2], *corpus.texts[-_SAVES // 2 :]]
+    contents = [f"{memory.content} {number}" for number, (memory, _) in enumerate(texts)]
+    return statistics.median(
+        _milliseconds(lambda: duplicates.find(scope, content, now=now))  # noqa: B023
+        for content in contents
     )
 
 

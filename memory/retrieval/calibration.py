@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-MIN_SCORE = 0.26
+MIN_SCORE = 0.28
 """Below it a hit is noise, by words alone as with meaning."""
 KEPT_SHARE = 0.35
 """Where noise is to be left out, what has less than this of the best one's relevance is noise."""

@@ -121,7 +121,7 @@ def find(wanted: Wanted) -> Found:
         return found
     # parts of words, which no term finds
     parts = _literal(wanted, request.phrases, share=0.5)
-    if not parts and (query := loosened(request.query)):
+    if request.phrases and not parts and (query := loosened(request.query)):
         return find(replace(wanted, request=replace(request, query=query)))
     if not parts and not request.is_message:
         parts = _literal(wanted, analyzer.short_words(request.query), share=0.5)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from memory import prepared
 from memory.models import Memory
-from memory.retrieval.calibration import from_log_odds, log_odds
+from memory.retrieval.calibration import KEPT_SHARE, from_log_odds, log_odds
 from memory.retrieval.candidates import Wanted
 from memory.retrieval.priors import least, most, priors
 from memory.understanding.times import Span
@@ -50,11 +51,14 @@ def page(wanted: Wanted, best: Sequence[Placed], spans: Sequence[Span]) -> list[
     """Return the memories up to the end of the page asked for and one more, with their priors.
 
     `best` is in order. Only those that priors could bring into the page are looked up, and those
-    that could come to the least score.
+    that could come to the least score. Where the request `cuts`, the best alone is to reach that
+    score; what follows it is measured by it.
     """
     if not best:
         return []
     request, bar = wanted.request, log_odds(wanted.request.min_score)
+    if request.cuts and max(each.evidence for each in best) >= bar - most(spans):
+        bar = -math.inf
     last = best[min(request.reach, len(best)) - 1].order
     contenders = [
         each
@@ -67,10 +71,20 @@ def page(wanted: Wanted, best: Sequence[Placed], spans: Sequence[Span]) -> list[
         if row := rows.get(each.id):
             prior = sum(priors(row, spans, now=wanted.now).values())
             with_prior = each._replace(order=each.order + prior, evidence=each.evidence + prior)
-            if with_prior.score >= request.min_score:
-                lifted.append((with_prior.order, row.created_at, with_prior))
+            lifted.append((with_prior.order, row.created_at, with_prior))
     lifted.sort(key=lambda one: (one[0], one[1], one[2].id), reverse=True)
-    return [each for _, _, each in lifted[: request.reach]]
+    kept = [each for _, _, each in lifted]
+    if request.cuts:
+        return _cut(kept, request.min_score)[: request.reach]
+    return [each for each in kept if each.score >= request.min_score][: request.reach]
+
+
+def _cut(kept: list[Placed], min_score: float) -> list[Placed]:
+    """Return what comes before the last good hit, or nothing where the best is noise."""
+    if not kept or max(each.score for each in kept) < min_score:
+        return []
+    least = KEPT_SHARE * kept[0].relevance  # 0 of what was found letter by letter
+    return [each for each in kept if each.relevance >= least]
 
 
 def _rows(wanted: Wanted, ids: list[int]) -> dict[int, _Row]:

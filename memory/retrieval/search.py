@@ -19,7 +19,7 @@ from memory.llm.embeddings import Embedder, EmbeddingFailed
 from memory.models import Memory, Scope
 from memory.retrieval import embedder, evidence, hybrid, lexical, ranking
 from memory.retrieval.bm25f import Ranked
-from memory.retrieval.calibration import KEPT_SHARE, WORDS_ALONE, evidence_of, log_odds
+from memory.retrieval.calibration import WORDS_ALONE, evidence_of, log_odds
 from memory.retrieval.candidates import MAX_CANDIDATES, SearchRequest, Wanted
 from memory.retrieval.evidence import Evidence
 from memory.retrieval.hybrid import Weighed
@@ -72,8 +72,6 @@ def search(
     meaning = understood.meaning
     best = rank(wanted, words, meaning, mode)
     kept = ranking.page(wanted, best, spans_of(wanted))
-    if request.cuts:
-        kept = _cut(kept)
     end = request.offset + request.limit
     is_silent = bool(best) and not kept
     return SearchResult(
@@ -197,12 +195,6 @@ def _meeting(wanted: Wanted, ids: list[int]) -> set[int]:
     values: list[int | datetime] = [wanted.now, wanted.scopes[0].pk, *filled]
     rows = prepared.run(("live", len(filled)), build, values, alias, convert=False)
     return {row[0] for row in rows}
-
-
-def _cut(kept: list[Placed]) -> list[Placed]:
-    """Leave out what is far less relevant than the best; of literal hits none is."""
-    least = KEPT_SHARE * kept[0].relevance if kept else 0.0
-    return [each for each in kept if each.relevance >= least]
 
 
 def _hits(wanted: Wanted, best: Sequence[Placed], words: Evidence) -> tuple[Hit, ...]:

@@ -100,6 +100,26 @@ class MemorySerializer(MemoryFields):
     version = serializers.IntegerField(help_text="Grows with every change; see `ETag`.")
 
 
+class DuplicateSerializer(serializers.Serializer[Any]):
+    """A memory that says what another one says, or something like it."""
+
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+    likeness = serializers.FloatField(help_text="From 0.5 to 1.")
+    is_exact = serializers.BooleanField(
+        help_text="The contents differ in case, width, stops, quotes and spaces at most."
+    )
+    is_same = serializers.BooleanField(help_text="Nearly the same words; nothing new is said.")
+
+
+class SavedMemory(MemorySerializer):
+    """A memory that was saved, and what says the same or the like already."""
+
+    duplicates = DuplicateSerializer(
+        many=True, required=False, help_text="The likest, at most three; absent where none is like."
+    )
+
+
 class MemoryPage(serializers.Serializer[Any]):
     """Memories, newest first."""
 

@@ -7,15 +7,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Q
-
 from agents.models import Agent
 from memory.analyzer import fold
-from memory.drafts import parse_changes, parse_draft
+from memory.drafts import MemoryDraft, parse_changes, parse_draft
 from memory.errors import AmbiguousName, UnknownMemory
-from memory.models import Memory, MemoryType, Scope, Status
+from memory.models import Memory, MemoryType, Scope
 from memory.querysets import MemoryQuerySet
-from memory.services import memories, writing
+from memory.services import duplicates, memories, writing
 from memory.services.writing import Actor, locked_scope
 
 _LINK = re.compile(r"https?://|www\.", re.IGNORECASE)
@@ -52,7 +50,8 @@ def save_named(
     """Update the live memory of this name, or create it; return it and what was done.
 
     `values` are fields of a draft; a missing type is kept, or inferred for a new memory.
-    Without a name only the very same text is recognised. What was done is one of
+    Content that a memory has already, but for its spelling, makes none beside it and changes
+    nothing, unless a name or a type is given that says more. What was done is one of
     `created`, `updated`, `unchanged`. Raises InvalidMemory, AmbiguousName.
     """
     text = f"{values.get('name', '')}\n{values.get('content', '')}"
@@ -64,6 +63,8 @@ def save_named(
         same = live_of_name(scope, draft.name, now=now)
         if "name" not in values:
             same = [memory for memory in same if memory.content == draft.content][:1]
+        if not same and (known := _known(scope, draft, values, prepared[0][1].digest, now=now)):
+            return known, "unchanged"
         if not same:
             writing.insert(scope, prepared)
             created = prepared[0][0]
@@ -75,6 +76,19 @@ def save_named(
             scope, [memory], lambda _: changes, actor=actor, reason="", now=now
         )
         return memory, "updated" if changed else "unchanged"
+
+
+def _known(
+    scope: Scope, draft: MemoryDraft, given: Mapping[str, Any], digest: str, *, now: datetime
+) -> Memory | None:
+    """Return the memory that has a draft's content already, where nothing given says more."""
+    for memory in duplicates.find_exact(scope, draft.content, digest=digest, now=now):
+        is_of_type = memory.type == given.get("type", memory.type)
+        is_of_kind = (memory.kind, memory.detail) == (draft.kind, draft.detail)
+        says_no_more = "name" not in given or duplicates.adds_nothing(draft.name, memory)
+        if is_of_type and is_of_kind and says_no_more:
+            return memory
+    return None
 
 
 def find_named(agent: Agent, user_id: str, name: str, *, now: datetime) -> Memory:
@@ -103,9 +117,7 @@ def live_of_name(scope: Scope, name: str, *, now: datetime) -> list[Memory]:
 
 
 def _live(scope: Scope, *, now: datetime) -> MemoryQuerySet:
-    return Memory.objects.of_scope(scope).filter(
-        Q(expires_at=None) | Q(expires_at__gt=now), status__in=(Status.ACTIVE, Status.PAUSED)
-    )
+    return Memory.objects.of_scope(scope).lasting(now)
 
 
 def _one_line(name: Any) -> Any:

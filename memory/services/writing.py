@@ -173,7 +173,7 @@ def insert(
     """
     memories = [memory for memory, _ in analyzed]
     for memory in memories:
-        memory.scope_id = scope.pk
+        memory.scope = scope
     for batch in batches(memories, lambda memory: len(memory.content)):
         Memory.objects.using(scope._state.db).bulk_create(batch)
     _add_rows(scope, [pair for pair in analyzed if pair[0].status != Status.TRASHED], known)

@@ -1,4 +1,4 @@
-"""A person writes a memory; while typing, what is there already is shown."""
+"""A person writes a memory."""
 
 from __future__ import annotations
 
@@ -12,20 +12,15 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from agents.models import Agent, Identity
 from agents.preferences import PageRequest
-from memory.analyzer import fold
-from memory.drafts import MAX_NAME_CHARS, derive_name, parse_draft
+from memory.drafts import MAX_NAME_CHARS, parse_draft
 from memory.errors import InvalidMemory
-from memory.filters import MemoryFilter
 from memory.forms import TYPE_LABELS, checked_content
-from memory.services import library, memories
+from memory.services import memories
 from memory.services.naming import infer_type
-
-SIMILAR_SCORE = 0.35
-_SHOWN = 3
 
 
 class NewMemoryForm(forms.Form):
@@ -87,26 +82,6 @@ def new(request: PageRequest) -> HttpResponse:
             return redirect("memory-detail", memory.pk)
     status = 422 if form.errors else 200
     return render(request, "memory/new.html", {"form": form}, status=status)
-
-
-@login_required
-@require_POST
-def similar(request: PageRequest) -> HttpResponse:
-    """Show what is remembered already that a text says, and the name it would get.
-
-    A POST, though it changes nothing: an address would be too short, and ends up in logs.
-    """
-    content = request.POST.get("content", "")[:2_000]
-    has_text = bool(fold(content))
-    shelves = library.shelves_of(request.user)
-    page = library.seek(shelves, content, MemoryFilter(), limit=_SHOWN, now=timezone.now())
-    entries = [entry for entry in page.entries if entry.score >= SIMILAR_SCORE]
-    context = {
-        "entries": entries,
-        "suggested_name": derive_name(content) if has_text else "",
-        "has_text": has_text,
-    }
-    return render(request, "memory/_similar.html", context)
 
 
 def places_of(account: object) -> list[tuple[Agent, str]]:

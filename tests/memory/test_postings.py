@@ -19,7 +19,8 @@ from tests.conftest import MING, NOW
 
 WORDS = (
     "deploy Friday tea release branch 支付 模块 周五 上线 review window coffee gen-itgc Ming "
-    "competes competition 12月3日 the of a 我们 喜欢 简短 回答 c++ 3rd muller Müller 联调 错误码 budget"
+    "competes competition 12月3日 the of a 我们 喜欢 简短 回答 c++ 3rd muller Müller 联调 "
+    "错误码 budget"
 ).split()
 
 

@@ -476,3 +476,22 @@ def test_what_went_wrong_is_told_in_the_agents_language(local, arguments):
     own = {"create", "update", "delete", "memory_save", "memory_recall", "id", "JSON"}
     assert not answer.ok
     assert set(words) <= own | {"action", "content", "description", "name", "type"}
+
+
+# --- what is remembered already ----------------------------------------------------------
+
+
+def test_a_save_tells_what_says_something_like_it(agent):
+    friday = save(agent, {"content": "Ming deploys the payment module on Fridays"})
+
+    again = save(agent, {"content": "ming deploys the payment module on fridays."})
+    monday = save(agent, {"content": "Ming deploys the payment module on Mondays"})
+
+    assert "duplicates" not in friday.result
+    assert (again.result["action"], again.result["id"]) == ("unchanged", friday.result["id"])
+    assert monday.result["action"] == "created"
+    [told] = monday.result["duplicates"]
+    assert (told["id"], told["is_exact"], told["is_same"]) == (friday.result["id"], False, False)
+    assert str(friday.result["id"]) in monday.text
+    assert "update that one and delete this one" in monday.text
+    assert_consistent(agent)

@@ -20,7 +20,7 @@ _LATE = {"nothing cached": "cold", "after a save": "saved", "after its vector": 
 
 
 class Command(HippoCommand):
-    help = "Time search and save in a scope of 1,000 inside tables of growing size."
+    help = "Time search, save and looking for duplicates in a scope inside tables of growing size."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--rows", default="10000,1000000", help="table sizes, by commas")
@@ -87,13 +87,14 @@ class Command(HippoCommand):
                         "backend": backend, "rows": size, "kind": kind, "search_ms": found.search,
                         "statements_ms": found.replay, "growth": growth, "overhead": overhead,
                     })  # fmt: skip
-                save = bench.time_saves(agent, corpus, now=now)
-                growth = save / first.setdefault("save", save)
-                self.stdout.write(f"{'':10}{'save':14}{size:>10}{save:>10.2f}{growth:>9.2f}")
-                rows.append({
-                    "backend": backend, "rows": size, "kind": "save", "search_ms": save,
-                    "growth": growth,
-                })  # fmt: skip
+                for kind, time in (("save", bench.time_saves), ("duplicates", bench.time_looks)):
+                    taken = time(agent, corpus, now=now)
+                    growth = taken / first.setdefault(kind, taken)
+                    self.stdout.write(f"{'':10}{kind:14}{size:>10}{taken:>10.2f}{growth:>9.2f}")
+                    rows.append({
+                        "backend": backend, "rows": size, "kind": kind, "search_ms": taken,
+                        "growth": growth,
+                    })  # fmt: skip
         return rows
 
     def _measure_hybrid(

@@ -372,3 +372,21 @@ def test_reinforcing_moves_the_importance_within_its_bounds(api):
         refused = api.post(path, None, raw=body.replace("Infinity", "1e400"))
         assert fields_of(refused) == {"delta"}, delta
     assert fields_of(api.post(path, {"user_id": "ming"})) == {"delta"}
+
+
+def test_a_save_tells_what_is_there_already_and_saves_all_the_same(api):
+    first = api.save("ming", content="Ming deploys the payment module on Fridays")
+    again = api.save("ming", content="ming deploys the payment module on FRIDAYS.")
+    other = api.save("ming", content="Ming deploys the payment module on Mondays")
+    bobs = api.save("bob", content="Ming deploys the payment module on Fridays")
+
+    assert "duplicates" not in first
+    assert "duplicates" not in bobs
+    [exact] = again["duplicates"]
+    assert exact == {
+        "id": first["id"], "name": first["name"], "likeness": 1.0, "is_exact": True,
+        "is_same": True,
+    }  # fmt: skip
+    assert {each["id"] for each in other["duplicates"]} == {first["id"], again["id"]}
+    assert not any(each["is_same"] for each in other["duplicates"])
+    assert "duplicates" not in api.get(f"memories/{again['id']}/", user_id="ming").json()

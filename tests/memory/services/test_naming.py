@@ -39,7 +39,10 @@ def test_the_type_follows_from_the_words(text, expected):
 
 def test_a_name_is_one_memory_and_exactly_that_name(agent):
     memory, done = save(agent, name="office", content="Riga")
-    others = [save(agent, name=name, content="Riga")[1] for name in ("Office", "office ", "öffice")]
+    names = ("Office", "office ", "öffice")
+    others = [
+        save(agent, name=name, content=f"Riga {floor}")[1] for floor, name in enumerate(names)
+    ]
     same, changed = save(agent, name="office", content="Tartu", description="where to meet")
 
     assert (done, changed) == ("created", "updated")
