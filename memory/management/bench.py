@@ -220,7 +220,7 @@ def time_looks(agent: Agent, corpus: Corpus, *, now: datetime) -> float:
     texts = [*corpus.texts[: _SAVES // 2], *corpus.texts[-_SAVES // 2 :]]
     contents = [f"{memory.content} {number}" for number, (memory, _) in enumerate(texts)]
     return statistics.median(
-        _milliseconds(lambda: duplicates.find(scope, content, now=now))  # noqa: B023
+        milliseconds(lambda: duplicates.find(scope, content, now=now))  # noqa: B023
         for content in contents
     )
 
