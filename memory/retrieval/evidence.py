@@ -14,10 +14,8 @@ from memory.retrieval.bm25f import Ranked
 from memory.retrieval.calibration import doubt
 from memory.retrieval.candidates import Wanted
 from memory.retrieval.lexical import Found
-from memory.retrieval.postings import WordShares
+from memory.retrieval.postings import NOTHING, WordShares
 from memory.understanding.names import names
-
-NOTHING = WordShares(np.zeros(0, dtype=np.int64), np.zeros(0), lambda _: (), {}, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

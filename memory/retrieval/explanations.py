@@ -142,7 +142,7 @@ def _weighed(
             by_words.get(pk, Explanation(0.0, 0.0)),
             before=from_log_odds(evidence_of(counted - weighing.off)),
             cosine=cosine if weighing.has_meaning else None,
-            meaning=hybrid.MEANING * cosine,
+            meaning=weighed.weight * cosine,
             beside=float(weighed.beside[place]),
             relevance=reached,
             counted=counted,

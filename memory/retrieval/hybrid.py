@@ -13,10 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memory.retrieval.postings import WordShares
+from memory.retrieval.postings import NOTHING, WordShares
 from memory.retrieval.vectors import Floats, Ids, ScopeVectors
 
 WORDS, MEANING, NEIGHBOURS = 0.6, 0.4, 0.3
+MEANING_ALONE = 0.6
+"""Where words are not asked."""
 NEIGHBOUR_SECONDS = 3600
 """Memories saved one after the other within an hour are of one conversation."""
 
@@ -33,6 +35,8 @@ class Weighed:
     meaning: Floats
     beside: Floats
 
+    weight: float = MEANING
+
     @property
     def relevance(self) -> Floats:
         """Return the sum; it ranks, and `calibration` makes a score of it."""
@@ -41,23 +45,26 @@ class Weighed:
     @property
     def own(self) -> Floats:
         """Return what a memory has without its neighbours."""
-        return np.asarray(WORDS * self.words + MEANING * self.meaning)
+        return np.asarray(WORDS * self.words + self.weight * self.meaning)
 
 
-def weigh(vectors: ScopeVectors, query: Floats, words: WordShares) -> Weighed:
-    """Weigh all memories of a scope for a query's vector and its words."""
+def weigh(vectors: ScopeVectors, query: Floats, words: WordShares | None) -> Weighed:
+    """Weigh all memories of a scope for a query's vector and its words, or for the vector alone."""
+    weight = MEANING if words else MEANING_ALONE
+    words = words or NOTHING
     found, shares = words.ids, words.shares.astype(np.float32)
     places, is_there = vectors.places(found)
     of_vectors = np.zeros(len(vectors.ids), dtype=np.float32)
     of_vectors[places[is_there]] = shares[is_there]
     meaning = vectors.cosines(query) if len(vectors.ids) else of_vectors
-    beside = _beside(vectors, WORDS * of_vectors + MEANING * meaning)
+    beside = _beside(vectors, WORDS * of_vectors + weight * meaning)
     nothing = np.zeros(len(found) - int(is_there.sum()), dtype=np.float32)
     return Weighed(
         np.concatenate([vectors.ids, found[~is_there]]),
         np.concatenate([of_vectors, shares[~is_there]]),
         np.concatenate([meaning, nothing]),
         np.concatenate([beside, nothing]),
+        weight,
     )
 
 

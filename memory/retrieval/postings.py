@@ -50,6 +50,9 @@ class WordShares:
     nats: float
 
 
+NOTHING = WordShares(np.zeros(0, dtype=np.int64), np.zeros(0), lambda _: (), {}, 0.0)
+
+
 class _Posting:
     """Where a term stands, what it counts in name and description, how often it is in content."""
 

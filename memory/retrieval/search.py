@@ -157,7 +157,7 @@ def weigh(words: Evidence, meaning: Meaning | None, mode: str) -> Weighing:
     """Weigh by words alone, or by meaning as well; by meaning alone in the mode `vector`."""
     if meaning is None:
         return Weighing(hybrid.weigh_words(words.shares), words.doubt - WORDS_ALONE, False)
-    shares = evidence.NOTHING if mode == "vector" else words.shares
+    shares = None if mode == "vector" else words.shares
     return Weighing(hybrid.weigh(meaning.vectors, meaning.query, shares), words.doubt, True)
 
 

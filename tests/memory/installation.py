@@ -111,6 +111,8 @@ class Installation:
         self.memory_dir = data_dir / "memory"
         kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         self.env = {
+            # a second to load the model in every process; what is about meaning asks for it
+            "EMBEDDINGS": "none",
             **kept,
             "DATA_DIR": str(data_dir),
             "PYTHONWARNINGS": "error",

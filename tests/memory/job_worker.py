@@ -12,10 +12,11 @@ from tests.memory import worker
 
 from agents.models import Agent  # isort: skip  # the worker sets Django up
 from config.celery import app
+from memory.databases import store_alias
 from memory.drafts import parse_draft
 from memory.llm.embeddings import EMBEDDED_MODEL
 from memory.models import MemoryTerms, MemoryVector, Scope
-from memory.services import job_kinds, jobs, maintenance, memories
+from memory.services import backlog, job_kinds, jobs, maintenance, memories
 
 if prefix := os.environ.get("TEST_KEY_PREFIX"):
     app.conf.broker_transport_options = {"global_keyprefix": prefix}
@@ -77,20 +78,27 @@ def look_over(agent):
     yield {"worn": worn, "faults": faults}
 
 
-def forget_vectors(agent):
-    """Let all of an agent's memories wait for their vectors."""
-    for scope in Scope.objects.for_agent(Agent.objects.named(agent)):
-        rows = MemoryVector.objects.of_scope(scope)
-        rows.update(model="", dimension=0, vector=b"", stamp=scope.vector_stamp)
-    yield None
+def leave_to_embed(agent, users):
+    """Let memories of some of an agent's users be all that waits; yield how many."""
+    for other in Agent.objects.select_related("memory_config"):
+        for number, scope in enumerate(Scope.objects.for_agent(other).order_by("pk")):
+            waits = other.name == agent and number < users
+            MemoryVector.objects.of_scope(scope).update(
+                model="" if waits else EMBEDDED_MODEL,
+                dimension=0 if waits else 512,
+                vector=b"" if waits else bytes(1024),
+                stamp=0,
+            )
+    rows = backlog.of_store(store_alias(Agent.objects.named(agent)))
+    yield rows.pending(EMBEDDED_MODEL).count()
 
 
 def look_at_vectors(agent):
-    """Yield the stamp of each vector that was made, and what is wrong."""
+    """Yield the stamp of each vector made since `leave_to_embed`, and what is wrong."""
     agent = Agent.objects.named(agent)
     stamps = {}
     for scope in Scope.objects.for_agent(agent):
-        made = MemoryVector.objects.of_scope(scope).filter(model=EMBEDDED_MODEL)
+        made = MemoryVector.objects.of_scope(scope).filter(model=EMBEDDED_MODEL, stamp__gt=0)
         stamps |= dict(made.values_list("pk", "stamp"))
     yield {"stamps": stamps, "faults": [str(fault) for fault in maintenance.check(agent)]}
 

@@ -181,4 +181,4 @@ def test_an_empty_scope_finds_nothing(agent, remember, now):
     results = [search(agent, "ming", SearchRequest("kumquat"), now=now) for _ in range(3)]
 
     assert all(not result.hits and not result.abstained for result in results)
-    assert np.array_equal(evidence.NOTHING.ids, [])
+    assert np.array_equal(postings.NOTHING.ids, [])
