@@ -9,6 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Relevance = TypeVar("Relevance", float, NDArray[np.float64])
 
 MIN_SCORE = 0.28
 """Below it a hit is noise, by words alone as with meaning."""
@@ -39,8 +45,8 @@ def doubt(nats: float, names_known: Sequence[bool], memory_count: int) -> float:
     )
 
 
-def evidence_of(relevance: float) -> float:
-    """Return the log-odds of a relevance from which doubt was taken."""
+def evidence_of(relevance: Relevance) -> Relevance:
+    """Return the log-odds of a relevance from which doubt was taken, or of many."""
     return _STEEPNESS * (relevance - _MIDDLE)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from memory import prepared
@@ -57,13 +58,15 @@ def page(wanted: Wanted, best: Sequence[Placed], spans: Sequence[Span]) -> list[
     if not best:
         return []
     request, bar = wanted.request, log_odds(wanted.request.min_score)
-    if request.cuts and max(each.evidence for each in best) >= bar - most(spans):
-        bar = -math.inf
-    last = best[min(request.reach, len(best)) - 1].order
+    faintest = bar - most(spans)
+    # evidence falls with the order
+    if request.cuts and best[0].evidence >= faintest:
+        faintest = -math.inf
+    last = best[min(request.reach, len(best)) - 1].order - (most(spans) - least())
     contenders = [
         each
-        for each in best
-        if each.order >= last - (most(spans) - least()) and each.evidence >= bar - most(spans)
+        for each in takewhile(lambda each: each.order >= last, best)
+        if each.evidence >= faintest
     ]
     rows = _rows(wanted, [each.id for each in contenders])
     lifted = []
