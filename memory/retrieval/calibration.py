@@ -16,7 +16,7 @@ KEPT_SHARE = 0.35
 """Where noise is to be left out, what has less than this of the best one's relevance is noise."""
 WORDS_ALONE = 0.06
 """What the missing meaning is worth, so that one threshold does for both."""
-_STEEPNESS, _MIDDLE = 13.2, 0.229
+STEEPNESS, _MIDDLE = 13.2, 0.229
 _LENGTH, _USUAL_NATS = 0.015, 20.0
 _UNKNOWN, _KNOWN = 0.3, 0.1
 _SMALL, _SMALL_SCOPE = 0.03, 10
@@ -41,7 +41,7 @@ def doubt(nats: float, names_known: Sequence[bool], memory_count: int) -> float:
 
 def evidence_of(relevance: float) -> float:
     """Return the log-odds of a relevance from which doubt was taken."""
-    return _STEEPNESS * (relevance - _MIDDLE)
+    return STEEPNESS * (relevance - _MIDDLE)
 
 
 def log_odds(score: float) -> float:
