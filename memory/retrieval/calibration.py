@@ -9,12 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
-
-Relevance = TypeVar("Relevance", float, NDArray[np.float64])
 
 MIN_SCORE = 0.28
 """Below it a hit is noise, by words alone as with meaning."""
@@ -22,7 +16,7 @@ KEPT_SHARE = 0.35
 """Where noise is to be left out, what has less than this of the best one's relevance is noise."""
 WORDS_ALONE = 0.06
 """What the missing meaning is worth, so that one threshold does for both."""
-_STEEPNESS, _MIDDLE = 13.2, 0.229
+STEEPNESS, _MIDDLE = 13.2, 0.229
 _LENGTH, _USUAL_NATS = 0.015, 20.0
 _UNKNOWN, _KNOWN = 0.3, 0.1
 _SMALL, _SMALL_SCOPE = 0.03, 10
@@ -45,9 +39,9 @@ def doubt(nats: float, names_known: Sequence[bool], memory_count: int) -> float:
     )
 
 
-def evidence_of(relevance: Relevance) -> Relevance:
-    """Return the log-odds of a relevance from which doubt was taken, or of many."""
-    return _STEEPNESS * (relevance - _MIDDLE)
+def evidence_of(relevance: float) -> float:
+    """Return the log-odds of a relevance from which doubt was taken."""
+    return STEEPNESS * (relevance - _MIDDLE)
 
 
 def log_odds(score: float) -> float:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memory import analyzer
 from memory.filters import MemoryFilter
@@ -24,7 +25,7 @@ class Evidence:
 
     Or, of a query that is taken letter by letter, `literal` ones with their scores, best first.
     `words` are the plain words behind the terms. `doubt` speaks against the query's belonging to
-    the scope. `alive` picks the ids that may be recalled, where that is known in memory.
+    the scope. `alive` are the ids of all that may be recalled, where that is known in memory.
     `is_askable`: there is a word to ask by; signs and greetings mean nothing.
     """
 
@@ -32,7 +33,7 @@ class Evidence:
     literal: Sequence[Ranked] = ()
     words: Mapping[str, str] = field(default_factory=dict)
     doubt: float = 0.0
-    alive: Callable[[Iterable[int]], set[int]] | None = None
+    alive: NDArray[np.int64] | None = None
     truncated: bool = False
     is_askable: bool = False
 
@@ -55,7 +56,7 @@ def gather(wanted: Wanted) -> Evidence:
                 shares,
                 words=words,
                 doubt=_doubt(wanted, shares, words),
-                alive=lambda ids: kept.alive(ids, wanted.now),
+                alive=kept.alive(wanted.now),
                 is_askable=bool(query.weights),
             )
     return of_engine(wanted, lexical.find(wanted))

@@ -102,16 +102,11 @@ class ScopePostings:
         with self._lock:
             return self._shares(scope, query, now)
 
-    def alive(self, memory_ids: Iterable[int], now: datetime) -> set[int]:
-        """Return those of `memory_ids` that may be recalled."""
-        moment = now.timestamp()
+    def alive(self, now: datetime) -> NDArray[np.int64]:
+        """Return the ids of all memories that may be recalled."""
         with self._lock:
-            return {
-                memory_id
-                for memory_id in memory_ids
-                if (place := self._place.get(memory_id)) is not None
-                and self._alive_until[place] > moment
-            }
+            is_alive = np.frombuffer(self._alive_until) > now.timestamp()
+            return np.frombuffer(self._ids, dtype=np.int64)[is_alive]
 
     def _shares(self, scope: Scope, query: WeightedQuery, now: datetime) -> WordShares:
         ids = np.frombuffer(self._ids, dtype=np.int64)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import datetime
-from itertools import takewhile
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from memory import prepared
 from memory.models import Memory
-from memory.retrieval.calibration import KEPT_SHARE, from_log_odds, log_odds
+from memory.retrieval.calibration import KEPT_SHARE, STEEPNESS, from_log_odds, log_odds
 from memory.retrieval.candidates import Wanted
 from memory.retrieval.priors import least, most, priors
+from memory.retrieval.vectors import Floats
 from memory.understanding.times import Span
 
 _PADDED = 50
@@ -48,26 +50,27 @@ class _Row(NamedTuple):
     type: str
 
 
+def contending(relevance: Floats, reach: int, spans: Sequence[Span]) -> int:
+    """Return how many of the first in order priors could bring among the first `reach`."""
+    if len(relevance) <= reach:
+        return len(relevance)
+    last = relevance[reach - 1] - (most(spans) - least()) / STEEPNESS
+    return int(np.searchsorted(-relevance, -last, side="right"))
+
+
 def page(wanted: Wanted, best: Sequence[Placed], spans: Sequence[Span]) -> list[Placed]:
     """Return the memories up to the end of the page asked for and one more, with their priors.
 
-    `best` is in order. Only those that priors could bring into the page are looked up, and those
-    that could come to the least score. Where the request `cuts`, the best alone is to reach that
-    score; what follows it is measured by it.
+    `best` are those that can come into it, in order. Only what can come to the least score is
+    looked up. Where the request `cuts`, the best alone is to reach that score; what follows it is
+    measured by it.
     """
     if not best:
         return []
-    request, bar = wanted.request, log_odds(wanted.request.min_score)
-    faintest = bar - most(spans)
-    # evidence falls with the order
-    if request.cuts and best[0].evidence >= faintest:
-        faintest = -math.inf
-    last = best[min(request.reach, len(best)) - 1].order - (most(spans) - least())
-    contenders = [
-        each
-        for each in takewhile(lambda each: each.order >= last, best)
-        if each.evidence >= faintest
-    ]
+    request, bar = wanted.request, log_odds(wanted.request.min_score) - most(spans)
+    if request.cuts and max(each.evidence for each in best) >= bar:
+        bar = -math.inf
+    contenders = [each for each in best if each.evidence >= bar]
     rows = _rows(wanted, [each.id for each in contenders])
     lifted = []
     for each in contenders:

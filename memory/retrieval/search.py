@@ -12,6 +12,7 @@ import numpy as np
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
+from numpy.typing import NDArray
 
 from agents.models import Agent
 from memory import prepared
@@ -26,7 +27,7 @@ from memory.retrieval.evidence import Evidence
 from memory.retrieval.hybrid import Weighed
 from memory.retrieval.lexical import Hit, SearchResult
 from memory.retrieval.ranking import Placed
-from memory.retrieval.vectors import Floats, ScopeVectors, of_scope
+from memory.retrieval.vectors import Floats, Ids, ScopeVectors, of_scope
 from memory.understanding import times
 from memory.understanding.times import Span
 
@@ -71,8 +72,9 @@ def search(
     words = evidence.gather(wanted)
     understood = meaning_of(scope, words, request, mode)
     meaning = understood.meaning
-    best = rank(wanted, words, meaning, mode)
-    kept = ranking.page(wanted, best, spans_of(wanted))
+    spans = spans_of(wanted)
+    best = rank(wanted, words, meaning, mode, spans)
+    kept = ranking.page(wanted, best, spans)
     end = request.offset + request.limit
     is_silent = bool(best) and not kept
     return SearchResult(
@@ -102,8 +104,11 @@ def meaning_of(scope: Scope, words: Evidence, request: SearchRequest, mode: str)
     except EmbeddingFailed as error:
         logger.warning("scope %s: words alone answer: %s", scope.pk, error)
         return Understood(degraded=(EMBEDDING_FAILED,))
-    # zeros are what means nothing to the model
-    return Understood(Meaning(query, vectors)) if query.any() else Understood()
+    if not query.any():  # it means nothing to the model
+        return Understood()
+    if len(query) != vectors.matrix.shape[1]:  # another model under the same name, for now
+        return Understood(degraded=(NO_VECTORS,))
+    return Understood(Meaning(query, vectors))
 
 
 def spans_of(wanted: Wanted) -> tuple[Span, ...]:
@@ -127,23 +132,26 @@ def _mode_of(mode: str, *, has_meaning: bool) -> str:
     return "hybrid" if mode == "auto" else mode
 
 
-def rank(wanted: Wanted, words: Evidence, meaning: Meaning | None, mode: str) -> list[Placed]:
-    """Return what may be recalled in order, best first; ties by id."""
+def rank(
+    wanted: Wanted, words: Evidence, meaning: Meaning | None, mode: str, spans: Sequence[Span]
+) -> list[Placed]:
+    """Return what may be recalled, as far as it may come into the page, best first; ties by id."""
     if words.literal:
         scored = [(each.id, log_odds(each.score)) for each in words.literal]
         return [Placed(pk, evidence, evidence) for pk, evidence in scored]
     weighing = weigh(words, meaning, mode)
     weighed, off = weighing.weighed, weighing.off
     order = hybrid.order(weighed, MAX_CANDIDATES)
-    ids = weighed.ids[order].tolist()
-    relevance = weighed.relevance[order].round(9).astype(np.float64)
-    may = _recalled(wanted, words, ids) if meaning else set(ids)
+    ids, relevance = weighed.ids[order], weighed.relevance[order].round(9)
+    if meaning:
+        may = _may_be_recalled(wanted, words, ids)
+        ids, relevance = ids[may], relevance[may]
     most = float(weighed.own.max(initial=0.0))
-    # of arrays: one by one it would take longer than all the rest
-    placed = evidence_of(relevance - off)
-    evidence = evidence_of(np.minimum(relevance, most) - off)
-    rows = zip(ids, placed.tolist(), evidence.tolist(), relevance.tolist(), strict=True)
-    return [Placed._make(row) for row in rows if row[0] in may]
+    count = ranking.contending(relevance, wanted.request.reach, spans)
+    return [
+        Placed(pk, evidence_of(each - off), evidence_of(min(each, most) - off), each)
+        for pk, each in zip(ids[:count].tolist(), relevance[:count].tolist(), strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,22 +171,22 @@ def weigh(words: Evidence, meaning: Meaning | None, mode: str) -> Weighing:
     return Weighing(hybrid.weigh(meaning.vectors, meaning.query, shares), words.doubt, True)
 
 
-def _recalled(wanted: Wanted, words: Evidence, ids: list[int]) -> set[int]:
-    """Return those of `ids` that may be recalled and meet the filter.
+def _may_be_recalled(wanted: Wanted, words: Evidence, ids: Ids) -> NDArray[np.bool_]:
+    """Return which of `ids` may be recalled and meet the filter.
 
     What words found does. Of the others so many are looked up, in their order, as the page and
     what may come into it need; nearly always that is one query.
     """
-    if words.alive:
-        return words.alive(ids)
-    found = set(words.shares.ids.tolist())
-    others = [pk for pk in ids if pk not in found]
+    if words.alive is not None:
+        return np.isin(ids, words.alive)
+    is_found = np.isin(ids, words.shares.ids)
+    others = ids[~is_found].tolist()
     allowed: set[int] = set()
     start, step, count = 0, _STEP, wanted.request.reach + _STEP
     while start < len(others) and len(allowed) < count:
         allowed |= _meeting(wanted, others[start : start + step])
         start, step = start + step, min(step * 4, _IN_ONE_STATEMENT)
-    return found | allowed
+    return np.asarray(is_found | np.isin(ids, list(allowed)))
 
 
 def _meeting(wanted: Wanted, ids: list[int]) -> set[int]:
