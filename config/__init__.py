@@ -4,6 +4,6 @@ import os
 # machine several times as long. It reads this when numpy is imported first.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from config.celery import app as celery_app  # noqa: E402
+from config.celery import app as celery_app
 
 __all__ = ["celery_app"]
