@@ -26,8 +26,11 @@ from memory.services.evaluation.sets import APART, LabelledSet
 
 OWN = 500
 """The memories of the user who searches, and of each other user."""
-QUERIES = 60
+QUERIES = 400
+"""Each is asked once of a store and size, for what was asked before may be remembered."""
 SAVES = 100
+_WARM, _TURN = 40, 20
+"""So many queries come first, uncounted; so many a store answers in its turn."""
 _USER, _WRITER = "user-own", "user-writer"
 _BATCH = 32
 
@@ -67,12 +70,13 @@ def read_texts(labelled: LabelledSet, *, now: datetime) -> dict[str, list[Memory
 
 
 def choose(sets: Sequence[LabelledSet], texts: Sequence[Memory]) -> Material:
-    """Draw queries of all sets, and `OWN` memories with the answers to them."""
+    """Draw queries of all sets, and `OWN` memories, answers to the first of them among these."""
     draw = random.Random(20261130)  # noqa: S311
     by_id = {str(text.external_id): text for text in texts}
     asked = [query for labelled in sets for query in labelled.queries if query.category != APART]
     queries = draw.sample(asked, min(QUERIES, len(asked)))
-    own = {name: by_id[name] for query in queries for name in sorted(query.relevant)}
+    answers = [name for query in queries[: OWN // 5] for name in sorted(query.relevant)]
+    own = {name: by_id[name] for name in answers}
     for name in draw.sample(sorted(by_id), len(by_id)):
         if len(own) < OWN:
             own.setdefault(name, by_id[name])
@@ -121,25 +125,20 @@ def add_others(
         advance(count)
 
 
-def time_searches(
-    stores: Sequence[Peer], embedding: Embedding, queries: Sequence[str], rounds: int
-) -> Times:
-    """Return the medians of searches, the stores in turn, after a round that is not counted."""
+def time_searches(stores: Sequence[Peer], embedding: Embedding, queries: Sequence[str]) -> Times:
+    """Return the medians of searches, the stores in turn; each query is asked once."""
     searches: dict[str, list[float]] = {store.name: [] for store in stores}
     embeddings = []
-    for number in range(rounds + 1):
-        for query in queries:
-            taken = {
-                store.name: milliseconds(lambda: store.search(_USER, query))  # noqa: B023
-                for store in stores
-            }
-            alone = milliseconds(lambda: embedding.embed([query]))  # noqa: B023
-            if number:
-                embeddings.append(alone)
-                for name, time_taken in taken.items():
-                    searches[name].append(time_taken)
-    medians = {name: statistics.median(times) for name, times in searches.items()}
-    return Times(medians, statistics.median(embeddings))
+    for start in range(0, len(queries), _TURN):
+        turn = queries[start : start + _TURN]
+        for store in stores:
+            searches[store.name] += [
+                milliseconds(lambda: store.search(_USER, query))  # noqa: B023
+                for query in turn
+            ]
+        embeddings += [milliseconds(lambda: embedding.embed([query])) for query in turn]  # noqa: B023
+    medians = {name: statistics.median(times[_WARM:]) for name, times in searches.items()}
+    return Times(medians, statistics.median(embeddings[_WARM:]))
 
 
 def saves_a_second(store: Peer, material: Material) -> float:

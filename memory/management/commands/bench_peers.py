@@ -33,7 +33,6 @@ class Command(HippoCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("folder", type=Path, metavar="DIR", help="labelled sets")
         parser.add_argument("--others", default="2000,20000,100000", help="sizes, by commas")
-        parser.add_argument("--rounds", type=int, default=5, help="how often each query is asked")
         parser.add_argument("--json", type=Path, metavar="OUT", help="also write the figures")
 
     def run(self, **options: Any) -> None:
@@ -44,8 +43,8 @@ class Command(HippoCommand):
             raise CommandError(str(error)) from None
         if not sets:
             raise CommandError(f"{options['folder']} holds no *.memories.jsonl with queries.")
-        if sizes[0] < 1 or options["rounds"] < 1:
-            raise CommandError("--others and --rounds are 1 or more.")
+        if sizes[0] < 1:
+            raise CommandError("--others takes numbers such as 2000,20000.")
         _require_packages()
         model = embedder.current()
         if model is None:
@@ -64,7 +63,7 @@ class Command(HippoCommand):
             bench_peers.prepare(embedding, texts, bar.update)
         material = bench_peers.choose(sets, texts)
         figures = {
-            "times": self._time(embedding, material, sizes, options["rounds"], now),
+            "times": self._time(embedding, material, sizes, now),
             "recall": self._recall(embedding, sets, now),
         }
         if options["json"]:
@@ -75,7 +74,6 @@ class Command(HippoCommand):
         embedding: Embedding,
         material: Material,
         sizes: Sequence[int],
-        rounds: int,
         now: datetime,
     ) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
@@ -87,7 +85,7 @@ class Command(HippoCommand):
             bench_peers.add_own(stores, material)
             for before, size in zip([0, *sizes], sizes, strict=False):
                 self._grow(stores, material, before, size)
-                times = bench_peers.time_searches(stores, embedding, material.queries, rounds)
+                times = bench_peers.time_searches(stores, embedding, material.queries)
                 alone = times.embedding
                 self._tell("search", size, times.searches)
                 without = {name: taken - alone for name, taken in times.searches.items()}
