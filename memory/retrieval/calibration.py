@@ -17,26 +17,29 @@ KEPT_SHARE = 0.35
 WORDS_ALONE = 0.06
 """What the missing meaning is worth, so that one threshold does for both."""
 STEEPNESS, _MIDDLE = 13.2, 0.229
-_LENGTH, _USUAL_NATS = 0.015, 20.0
+_LENGTH, _USUAL_NATS, _FEW_NATS = 0.015, 20.0, 5.0
 _UNKNOWN, _KNOWN = 0.3, 0.1
 _SMALL, _SMALL_SCOPE = 0.03, 10
 
 
-def doubt(nats: float, names_known: Sequence[bool], memory_count: int) -> float:
+def doubt(nats: float, names_known: Sequence[bool]) -> float:
     """Return what speaks against a query's belonging to a scope.
 
     `nats`, all that the query asks for: much finds something anywhere. `names_known` says of each
     proper name in it whether the scope holds it: one that nobody spoke of is the strongest sign.
-    A scope of a few memories has little to compare with.
     """
     known = sum(names_known)
     unknown = len(names_known) - known
     return (
-        _LENGTH * math.log(max(nats, 1.0) / _USUAL_NATS)
+        _LENGTH * math.log(max(nats, _FEW_NATS) / _USUAL_NATS)
         + _UNKNOWN * unknown / (1 + unknown)
         - _KNOWN * known / (1 + known)
-        - _SMALL * max(0.0, math.log(_SMALL_SCOPE / max(memory_count, 1)))
     )
+
+
+def leniency(memory_count: int) -> float:
+    """Return what a scope of a few memories is allowed: there is little to compare with."""
+    return _SMALL * max(0.0, math.log(_SMALL_SCOPE / max(memory_count, 1)))
 
 
 def evidence_of(relevance: float) -> float:

@@ -90,10 +90,9 @@ def of_engine(wanted: Wanted, found: Found) -> Evidence:
 
 def _doubt(wanted: Wanted, shares: WordShares, words: Mapping[str, str]) -> float:
     """Return the doubt in a query; a name is known where most of its terms are."""
-    [scope] = wanted.scopes
     counts = {word: shares.frequency.get(term, 0) for term, word in words.items()}
     known = [
         2 * sum(counts[term] > 0 for term in terms) > len(terms)
         for terms in names(wanted.request.query, counts.keys())
     ]
-    return doubt(shares.nats, known, scope.memory_count)
+    return doubt(shares.nats, known)

@@ -19,6 +19,7 @@ from memory.retrieval.lexical import Found
 from memory.retrieval.priors import lifted, priors
 from memory.retrieval.search import Weighing
 
+_VISIBLE = 1e-6
 FIELDS = ("name", "description", "content")
 
 
@@ -54,10 +55,10 @@ class Explanation:
 
     The shares of the words, the largest first, what the meaning adds and what the neighbours in
     time do, are the `relevance`; less the `doubt` in the query it makes `before`, the score before
-    the `priors`, which are in log-odds. `counted` is the relevance without what neighbours gave
-    beyond the best memory's own. Of letters `before` is the sum of the shares. `cosine` is None
-    by words alone. `content_weight` is what a word of the content counts after its length;
-    `nats` of `most` are reached.
+    the `priors`, which are in log-odds. `is_capped`: with them it would be above what the best
+    memory has without its neighbours, and none is. Of letters `before` is the sum of the shares.
+    `cosine` is None by words alone. `content_weight` is what a word of the content counts after
+    its length; `nats` of `most` are reached.
     """
 
     score: float
@@ -67,9 +68,9 @@ class Explanation:
     meaning: float = 0.0
     beside: float = 0.0
     relevance: float | None = None
-    counted: float = 0.0
     doubt: float = 0.0
     priors: Mapping[str, float] = field(default_factory=dict)
+    is_capped: bool = False
     content_terms: int = 0
     content_weight: float = 1.0
     nats: float = 0.0
@@ -99,16 +100,16 @@ def explain(
     agent: Agent,
     user_id: str,
     request: SearchRequest,
-    ids: Collection[int],
+    scores: Mapping[int, float],
     *,
     mode: str = "auto",
     now: datetime,
 ) -> tuple[Reading, dict[int, Explanation]]:
-    """Return how a query is read, and explanations of those of `ids` that it can find.
+    """Return how a query is read, and why memories have the `scores` that a search gave them.
 
     Costs what the search costs, and a query or two more.
     """
-    scope = lexical.find_scope(agent, user_id)
+    scope, ids = lexical.find_scope(agent, user_id), scores.keys()
     if scope is None:
         return Reading(), {}
     wanted = Wanted([scope], request, now, lexical.synonyms_of([agent]))
@@ -123,7 +124,7 @@ def explain(
     spans = search.spans_of(wanted)
     memories = Memory.objects.of_scopes([scope]).in_bulk(list(explained))
     return _reading(wanted, found), {
-        pk: _with_priors(each, priors(memories[pk], spans, now=now))
+        pk: _with_priors(each, priors(memories[pk], spans, now=now), scores[pk])
         for pk, each in explained.items()
         if pk in memories
     }
@@ -134,25 +135,25 @@ def _weighed(
 ) -> dict[int, Explanation]:
     """Explain with meaning, neighbours and doubt, by what ranks."""
     weighed, explained = weighing.weighed, {}
-    relevance, most = weighed.relevance, float(weighed.own.max(initial=0.0))
+    relevance = weighed.relevance
     for place in np.flatnonzero(np.isin(weighed.ids, list(ids))).tolist():
         pk, reached = int(weighed.ids[place]), float(relevance[place])
-        counted, cosine = min(reached, most), float(weighed.meaning[place])
+        cosine = float(weighed.meaning[place])
         explained[pk] = replace(
             by_words.get(pk, Explanation(0.0, 0.0)),
-            before=from_log_odds(evidence_of(counted - weighing.off)),
+            before=from_log_odds(evidence_of(reached - weighing.off)),
             cosine=cosine if weighing.has_meaning else None,
             meaning=weighed.weight * cosine,
             beside=float(weighed.beside[place]),
             relevance=reached,
-            counted=counted,
             doubt=weighing.off,
         )
     return explained
 
 
-def _with_priors(explained: Explanation, terms: Mapping[str, float]) -> Explanation:
-    return replace(explained, score=lifted(explained.before, terms), priors=terms)
+def _with_priors(explained: Explanation, terms: Mapping[str, float], score: float) -> Explanation:
+    is_capped = score < lifted(explained.before, terms) - _VISIBLE
+    return replace(explained, score=score, priors=terms, is_capped=is_capped)
 
 
 def _reading(wanted: Wanted, found: Found) -> Reading:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import compress
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,21 +23,19 @@ _PADDED = 50
 
 
 class Placed(NamedTuple):
-    """A memory's place in the order, and what its score is made of; both in log-odds.
-
-    They differ where the memory is lifted by its neighbours: that tells where to look, not how
-    well anything fits.
-    """
+    """A memory's place in the order, and what it has without its neighbours; both in log-odds."""
 
     id: int
     order: float
-    evidence: float
+    own: float
     relevance: float = 0.0
 
-    @property
-    def score(self) -> float:
-        """Return the score in [0, 1]."""
-        return from_log_odds(self.evidence)
+
+class Given(NamedTuple):
+    """A memory that is given, and its score."""
+
+    id: int
+    score: float
 
 
 class _Row(NamedTuple):
@@ -58,39 +58,42 @@ def contending(relevance: Floats, reach: int, spans: Sequence[Span]) -> int:
     return int(np.searchsorted(-relevance, -last, side="right"))
 
 
-def page(wanted: Wanted, best: Sequence[Placed], spans: Sequence[Span]) -> list[Placed]:
-    """Return the memories up to the end of the page asked for and one more, with their priors.
+def page(wanted: Wanted, best: Sequence[Placed], spans: Sequence[Span]) -> list[Given]:
+    """Return the memories up to the end of the page asked for and one more, with their scores.
 
-    `best` are those that can come into it, in order. Only what can come to the least score is
-    looked up. Where the request `cuts`, the best alone is to reach that score; what follows it is
+    `best` are those that can come into it, in order; scores fall along it. No score is above what
+    the best memory has without its neighbours: these tell where to look, not how well anything
+    fits. Where the request `cuts`, the best alone is to reach the least score; what follows it is
     measured by it.
     """
-    if not best:
+    request, bar = wanted.request, log_odds(wanted.request.min_score)
+    if not best or max(each.own for each in best) + most(spans) < bar:
         return []
-    request, bar = wanted.request, log_odds(wanted.request.min_score) - most(spans)
-    if request.cuts and max(each.evidence for each in best) >= bar:
-        bar = -math.inf
-    contenders = [each for each in best if each.evidence >= bar]
-    rows = _rows(wanted, [each.id for each in contenders])
+    rows = _rows(wanted, [each.id for each in best])
     lifted = []
-    for each in contenders:
+    for each in best:
         if row := rows.get(each.id):
             prior = sum(priors(row, spans, now=wanted.now).values())
-            with_prior = each._replace(order=each.order + prior, evidence=each.evidence + prior)
-            lifted.append((with_prior.order, row.created_at, with_prior))
-    lifted.sort(key=lambda one: (one[0], one[1], one[2].id), reverse=True)
-    kept = [each for _, _, each in lifted]
-    if request.cuts:
-        return _cut(kept, request.min_score)[: request.reach]
-    return [each for each in kept if each.score >= request.min_score][: request.reach]
-
-
-def _cut(kept: list[Placed], min_score: float) -> list[Placed]:
-    """Return what comes before the last good hit, or nothing where the best is noise."""
-    if not kept or max(each.score for each in kept) < min_score:
+            lifted.append((each.order + prior, row.created_at, each.id, each.own + prior, each))
+    lifted.sort(key=itemgetter(0, 1, 2), reverse=True)
+    cap = max((own for _, _, _, own, _ in lifted), default=-math.inf)
+    if cap < bar:
         return []
-    least = KEPT_SHARE * kept[0].relevance  # 0 of what was found letter by letter
-    return [each for each in kept if each.relevance >= least]
+    kept = [each for *_, each in lifted]
+    scores = [from_log_odds(min(order, cap)) for order, *_ in lifted]
+    if request.cuts:
+        least_kept = KEPT_SHARE * kept[0].relevance  # 0 of what was found letter by letter
+        is_kept = [each.relevance >= least_kept for each in kept]
+    else:
+        is_kept = [score >= request.min_score for score in scores]
+    given = [Given(each.id, score) for each, score in zip(kept, scores, strict=True)]
+    return list(compress(given, is_kept))[: request.reach]
+
+
+def scored(best: Sequence[Placed], count: int) -> list[Given]:
+    """Return the first few with their scores, without priors."""
+    cap = max((each.own for each in best), default=0.0)
+    return [Given(each.id, from_log_odds(min(each.order, cap))) for each in best[:count]]
 
 
 def _rows(wanted: Wanted, ids: list[int]) -> dict[int, _Row]:

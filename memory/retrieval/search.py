@@ -21,12 +21,12 @@ from memory.llm.embeddings import Embedder, EmbeddingFailed
 from memory.models import Memory, Scope
 from memory.retrieval import embedder, evidence, hybrid, lexical, ranking
 from memory.retrieval.bm25f import Ranked
-from memory.retrieval.calibration import WORDS_ALONE, evidence_of, log_odds
+from memory.retrieval.calibration import WORDS_ALONE, evidence_of, leniency, log_odds
 from memory.retrieval.candidates import MAX_CANDIDATES, SearchRequest, Wanted
 from memory.retrieval.evidence import Evidence
 from memory.retrieval.hybrid import Weighed
 from memory.retrieval.lexical import Hit, SearchResult
-from memory.retrieval.ranking import Placed
+from memory.retrieval.ranking import Given, Placed
 from memory.retrieval.vectors import Floats, Ids, ScopeVectors, of_scope
 from memory.understanding import times
 from memory.understanding.times import Span
@@ -83,7 +83,7 @@ def search(
         mode=_mode_of(mode, has_meaning=meaning is not None),
         degraded=understood.degraded,
         abstained=is_silent,
-        nearest=_hits(wanted, best[:_NEAREST], words) if is_silent else (),
+        nearest=_hits(wanted, ranking.scored(best, _NEAREST), words) if is_silent else (),
         has_more=len(kept) > end,
     )
 
@@ -142,15 +142,16 @@ def rank(
     weighing = weigh(words, meaning, mode)
     weighed, off = weighing.weighed, weighing.off
     order = hybrid.order(weighed, MAX_CANDIDATES)
-    ids, relevance = weighed.ids[order], weighed.relevance[order].round(9)
     if meaning:
-        may = _may_be_recalled(wanted, words, ids)
-        ids, relevance = ids[may], relevance[may]
-    most = float(weighed.own.max(initial=0.0))
+        order = order[_may_be_recalled(wanted, words, weighed.ids[order])]
+    ids, owned = weighed.ids[order], weighed.own[order]
+    relevance = weighed.relevance[order].round(9)
     count = ranking.contending(relevance, wanted.request.reach, spans)
     return [
-        Placed(pk, evidence_of(each - off), evidence_of(min(each, most) - off), each)
-        for pk, each in zip(ids[:count].tolist(), relevance[:count].tolist(), strict=True)
+        Placed(pk, evidence_of(each - off), evidence_of(own - off), each)
+        for pk, each, own in zip(
+            ids[:count].tolist(), relevance[:count].tolist(), owned[:count].tolist(), strict=True
+        )
     ]
 
 
@@ -168,7 +169,8 @@ def weigh(words: Evidence, meaning: Meaning | None, mode: str) -> Weighing:
     if meaning is None:
         return Weighing(hybrid.weigh_words(words.shares), words.doubt - WORDS_ALONE, False)
     shares = None if mode == "vector" else words.shares
-    return Weighing(hybrid.weigh(meaning.vectors, meaning.query, shares), words.doubt, True)
+    off = words.doubt - leniency(meaning.vectors.memory_count)
+    return Weighing(hybrid.weigh(meaning.vectors, meaning.query, shares), off, True)
 
 
 def _may_be_recalled(wanted: Wanted, words: Evidence, ids: Ids) -> NDArray[np.bool_]:
@@ -207,7 +209,7 @@ def _meeting(wanted: Wanted, ids: list[int]) -> set[int]:
     return {row[0] for row in rows}
 
 
-def _hits(wanted: Wanted, best: Sequence[Placed], words: Evidence) -> tuple[Hit, ...]:
+def _hits(wanted: Wanted, best: Sequence[Given], words: Evidence) -> tuple[Hit, ...]:
     """Return memories with the words they hold, which only those that are given need."""
     by_words = set(words.shares.ids.tolist())
     literals = words.words.keys() if words.literal else ()

@@ -51,6 +51,11 @@ class ScopeVectors:
         arrays = (self.ids, self.created, self.matrix, self.centred)
         return sum(each.nbytes for each in arrays) + 64 * len(self.waiting)
 
+    @property
+    def memory_count(self) -> int:
+        """Return how many memories the scope has, those without a vector among them."""
+        return len(self.ids) + len(self.waiting)
+
     def cosines(self, query: Floats) -> Floats:
         """Return the cosine of each memory with a query's vector, both without the mean."""
         return np.asarray(self.centred @ _unit((query - self.centre)[None, :])[0])

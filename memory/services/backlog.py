@@ -124,6 +124,19 @@ def enqueue(*, now: datetime) -> Job | None:
     return jobs.retry(latest.pk, now=now)
 
 
+def ask_at_once(*, now: datetime) -> None:
+    """Have what waits embedded now, whatever failed before: another model was chosen."""
+    if embedder.current() is None:
+        return
+    latest = latest_job()
+    if latest and latest.state == JobState.FAILED:
+        jobs.retry(latest.pk, now=now)
+    elif latest and latest.state == JobState.PENDING:
+        jobs.send(latest.pk)  # it was waiting for its next try
+    else:
+        jobs.enqueue(KIND, now=now)
+
+
 def latest_job() -> Job | None:
     """Return the job that embeds, or the last one that did."""
     return Job.objects.filter(kind=KIND).order_by("-pk").first()

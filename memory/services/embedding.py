@@ -17,6 +17,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
+from memory import endpoints
 from memory.databases import aliases_in_use, open_store
 from memory.indexing import embedding_text
 from memory.llm.embeddings import Embedder, EmbeddingFailed
@@ -51,6 +52,7 @@ def embed(run: Run, *, now: datetime) -> dict[str, Any]:
 
     Raises EmbeddingFailed where the model does not answer, Incomplete where a store does not.
     """
+    endpoints.forget()  # another model may have been chosen a moment ago
     tally = Tally()
     attempts = backlog.due_attempts()
     backlog.note_tried(attempts)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from django.db import DatabaseError
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from agents import logs
 from agents.models import Agent
@@ -81,7 +81,9 @@ def _perform(run: Run) -> None:
         run.cancelled()
         logger.info("job %s (%s): cancelled", job.pk, job.kind)
     except Exception as error:
-        run.fail(f"{type(error).__name__}: {error}", is_final=not _may_pass(error))
+        with translation.override("en"):  # whoever reads it is not the worker
+            words = f"{type(error).__name__}: {error}"
+        run.fail(words, is_final=not _may_pass(error))
         logger.warning("job %s (%s): failed with %s", job.pk, job.kind, type(error).__name__)
         raise
     else:

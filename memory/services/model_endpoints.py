@@ -22,6 +22,7 @@ from memory.llm.endpoint_embeddings import EndpointEmbeddings
 from memory.llm.failures import ModelFailed, Words
 from memory.llm.sealing import SealBroken, seal, unseal
 from memory.models import ModelEndpoint, ModelPurpose
+from memory.services import backlog
 
 TRIAL_SECONDS = 10.0
 _TEXTS = ("Ming deploys on Fridays.", "支付模块周五上线。")
@@ -85,6 +86,8 @@ def save(purpose: str, wanted: Wanted, *, actor: Any, now: datetime) -> bool:
             detail += f"; key: {'changed' if key else 'deleted'}"
         audit.note(actor, AuditAction.SETTING_CHANGED, detail=detail, now=now)
     endpoints.forget()
+    if purpose == ModelPurpose.EMBEDDINGS:
+        backlog.ask_at_once(now=now)
     return had_key and not key and not wanted.forgets_key
 
 

@@ -68,7 +68,8 @@ def compare(
     recall.look(agent, user_id, request, now=now)  # fills caches, so that no mode pays for all
     attempts = tuple(_attempt(agent, user_id, request, mode, now=now) for mode in MODES)
     hits = {hit.memory.pk: hit for each in reversed(attempts) for hit in each.hits}
-    reading, explained = explanations.explain(agent, user_id, request, hits.keys(), now=now)
+    scores = {hit.memory.pk: hit.score for each in reversed(attempts) for hit in each.hits}
+    reading, explained = explanations.explain(agent, user_id, request, scores, now=now)
     order = dict.fromkeys(hit.memory.pk for each in attempts for hit in each.hits)
     rows = tuple(
         Row(

@@ -173,9 +173,11 @@ def insert(
     """
     memories = [memory for memory, _ in analyzed]
     for memory in memories:
-        memory.scope = scope
+        memory.scope_id = scope.pk
     for batch in batches(memories, lambda memory: len(memory.content)):
         Memory.objects.using(scope._state.db).bulk_create(batch)
+    for memory in memories:
+        memory.scope = scope  # who looks for likes need not look it up
     _add_rows(scope, [pair for pair in analyzed if pair[0].status != Status.TRASHED], known)
 
 

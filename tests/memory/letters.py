@@ -23,7 +23,7 @@ class Letters:
         rows = [[text.count(chr(97 + n)) + 0.5 for n in range(self.dimension)] for text in texts]
         vectors = np.array(rows, dtype=np.float32)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        vectors[[text in self.refused for text in texts]] = 0
+        vectors[[text.partition(". ")[0] in self.refused for text in texts]] = 0
         return vectors
 
     def vector_of(self, memory):

@@ -1,10 +1,14 @@
 """Why a memory has its score: what is explained adds up to what is shown, on both engines."""
 
+import math
+
 import pytest
 
-from memory.retrieval import candidates, explanations
+from memory.models import MemoryVector, Scope
+from memory.retrieval import candidates, embedder, explanations
 from memory.retrieval.lexical import SearchRequest
 from memory.retrieval.search import search
+from memory.services.embedding import Tally, embed_rows
 from tests.conftest import NOW
 
 QUERIES = [
@@ -29,8 +33,20 @@ def known(agent, remember):
 def explained(agent, query, **options):
     request = SearchRequest(query, **options)
     hits = search(agent, "u1", request, now=NOW).hits
-    ids = {hit.memory.pk for hit in hits}
-    return hits, *explanations.explain(agent, "u1", request, ids, now=NOW)
+    scores = {hit.memory.pk: hit.score for hit in hits}
+    return hits, *explanations.explain(agent, "u1", request, scores, now=NOW)
+
+
+def assert_adds_up(why, hit, lifts=()):
+    """What is shown of a hit leads to its score, step by step."""
+    words = sum(share.adds for share in why.shares)
+    assert words + why.meaning + why.beside == pytest.approx(why.relevance, abs=1e-6)
+    before = 1 / (1 + math.exp(-13.2 * (why.relevance - why.doubt - 0.229)))
+    assert why.before == pytest.approx(before, abs=1e-6)
+    odds = math.log(before / (1 - before)) + sum(why.priors.values())
+    reached = 1 / (1 + math.exp(-odds))
+    assert why.score == hit.score
+    assert (hit.score < reached - 1e-6) if why.is_capped else (abs(hit.score - reached) < 1e-6)
 
 
 @pytest.mark.parametrize("options", [{}, {"as_you_type": True}, {"is_message": True}])
@@ -41,9 +57,8 @@ def test_shares_add_up_to_the_score_that_is_shown(known, options):
         for hit in hits:
             found += 1
             shares = why[hit.memory.pk].shares
-            before = why[hit.memory.pk].before
-            assert sum(share.adds for share in shares) == pytest.approx(before, abs=1e-9)
-            assert why[hit.memory.pk].score == pytest.approx(hit.score, abs=1e-9)
+            assert_adds_up(why[hit.memory.pk], hit)
+            assert not why[hit.memory.pk].is_capped
             assert sorted(share.word for share in shares) == sorted(hit.matched)
             for share in shares:
                 occurrences = sum(each.times * each.weight for each in share.fields)
@@ -51,11 +66,35 @@ def test_shares_add_up_to_the_score_that_is_shown(known, options):
     assert found > 15
 
 
+def test_meaning_and_neighbours_add_up_too(known, settings):
+    settings.EMBEDDINGS = "embedded"
+    model = embedder.current()
+    for scope in Scope.objects.for_agent(known):
+        list(embed_rows(MemoryVector.objects.of_scope(scope), model, Tally()))
+
+    found = []
+    for query in [
+        "when does Ming deploy on Fridays?",
+        "what does she drink?",
+        "支付模块什么时候上线",
+    ]:
+        hits, _reading, why = explained(known, query)
+        for hit in hits:
+            assert_adds_up(why[hit.memory.pk], hit)
+            found.append(why[hit.memory.pk])
+
+    assert len(found) == 30
+    assert all(each.cosine is not None for each in found)
+    assert any(each.is_capped for each in found)
+    assert any(each.beside > 0.05 for each in found)
+
+
 @pytest.mark.parametrize("query", ["c++", "100%", "gen-itgc"])
 def test_what_is_matched_letter_by_letter_adds_up_too(known, query):
     [hit], reading, why = explained(known, query)
 
     explanation = why[hit.memory.pk]
+    assert explanation.relevance is None
     assert (reading.way, reading.literals) == ("signs", (query,))
     total = sum(share.adds for share in explanation.shares)
     assert total == pytest.approx(explanation.before, abs=1e-9)
@@ -83,8 +122,7 @@ def test_past_the_limit_of_candidates_it_adds_up_as_well(known, monkeypatch):
 
     assert reading.truncated
     for hit in hits:
-        total = sum(share.adds for share in why[hit.memory.pk].shares)
-        assert total == pytest.approx(why[hit.memory.pk].before, abs=1e-9)
+        assert_adds_up(why[hit.memory.pk], hit)
 
 
 def test_nothing_is_explained_where_nothing_is_found(known):

@@ -11,7 +11,7 @@ from tests.memory.api.client import Api, error_of, fields_of
 
 CONFIG = {
     "enabled": True, "backend": "sqlite", "sqlite_path": "memory.db", "prefetch_limit": 5,
-    "budget_tokens": 1000,
+    "budget_tokens": 1000, "min_score": None,
 }  # fmt: skip
 
 

@@ -82,7 +82,10 @@ def test_a_search_answers_memories_with_score_and_matched_words(api):
 
     assert response.status_code == 200
     answer = response.json()
-    assert set(answer) == {"results", "next", "mode", "degraded", "abstained", "nearest"}
+    assert set(answer) == {
+        "results", "next", "mode", "degraded", "reranked", "abstained", "nearest"
+    }  # fmt: skip
+    assert answer["reranked"] is None
     assert (answer["mode"], answer["degraded"]) == ("lexical", [])
     [hit] = answer["results"]
     assert set(hit) == {"memory", "score", "matched"}
@@ -158,6 +161,7 @@ def test_a_search_for_meaning_says_that_it_went_by_words(api, mode):
 
 def test_a_search_that_could_not_rank_all_says_so(agent, api, monkeypatch):
     monkeypatch.setattr("memory.retrieval.candidates.MAX_CANDIDATES", 3)
+    monkeypatch.setattr("memory.retrieval.postings.MAX_CANDIDATES", 3)
     for number in range(6):
         api.save("ming", f"kumquat {number}")
 

@@ -7,6 +7,7 @@ import pytest
 from agents import audit
 from agents.models import AuditAction, AuditEntry
 from memory.models import GoldenQuestion, GoldenRun, Job, Memory
+from memory.retrieval.calibration import MIN_SCORE
 from memory.services import job_kinds, memories, receipts
 from memory.services.figures import recall_counts
 from memory.services.golden import access, asking, comparing, questions
@@ -151,7 +152,7 @@ def test_run_holds_numbers_only(mind):
     run.refresh_from_db()
     assert (run.passed, run.failed, run.mode, run.account_id) == (0, 1, "lexical", 7)
     assert run.p95_ms >= run.p50_ms > 0
-    assert run.settings["threshold"] == asking.MIN_SCORE
+    assert run.settings["threshold"] == MIN_SCORE
     [result] = run.results
     assert result == {
         "question": question.pk, "mark": result["mark"], "passed": False,

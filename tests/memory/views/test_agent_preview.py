@@ -113,7 +113,7 @@ def test_silence_is_said_and_why(ada, web, remember):
     answer = try_message(web, ada, "What is the capital of Peru?", language="en")
 
     assert answer.context["preview"]["found"].block == ""
-    assert "0.22" in answer.content.decode()
+    assert "0.28" in answer.content.decode()
 
 
 def test_memory_that_is_off_or_paused_is_previewed_and_that_is_said(ada, web, remember):
