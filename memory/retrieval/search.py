@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -20,7 +20,6 @@ from memory.filters import MemoryFilter
 from memory.llm.embeddings import Embedder, EmbeddingFailed
 from memory.models import Memory, Scope
 from memory.retrieval import embedder, evidence, hybrid, lexical, ranking
-from memory.retrieval.bm25f import Ranked
 from memory.retrieval.calibration import WORDS_ALONE, evidence_of, leniency, log_odds
 from memory.retrieval.candidates import MAX_CANDIDATES, SearchRequest, Wanted
 from memory.retrieval.evidence import Evidence
@@ -74,16 +73,21 @@ def search(
     meaning = understood.meaning
     spans = spans_of(wanted)
     best = rank(wanted, words, meaning, mode, spans)
-    kept = ranking.page(wanted, best, spans)
+    listed = ranking.shortlist(wanted, best, spans, words.traits)
+    memories = lexical.read(wanted, [each.id for each in listed])
+    kept = ranking.page(request, listed, memories)
     end = request.offset + request.limit
     is_silent = bool(best) and not kept
+    if is_silent:
+        nearest = ranking.scored(best, _NEAREST)
+        memories = lexical.read(wanted, [each.id for each in nearest])
     return SearchResult(
-        _hits(wanted, kept[request.offset : end], words),
+        _hits(kept[request.offset : end], memories, words),
         words.truncated or (meaning is not None and meaning.vectors.is_cut),
         mode=_mode_of(mode, has_meaning=meaning is not None),
         degraded=understood.degraded,
         abstained=is_silent,
-        nearest=_hits(wanted, ranking.scored(best, _NEAREST), words) if is_silent else (),
+        nearest=_hits(nearest, memories, words) if is_silent else (),
         has_more=len(kept) > end,
     )
 
@@ -180,7 +184,11 @@ def _may_be_recalled(wanted: Wanted, words: Evidence, ids: Ids) -> NDArray[np.bo
     what may come into it need; nearly always that is one query.
     """
     if words.alive is not None:
-        return np.isin(ids, words.alive)
+        if not len(words.alive):
+            return np.zeros(len(ids), dtype=bool)
+        # sorted, which isin would do again
+        places = np.minimum(np.searchsorted(words.alive, ids), len(words.alive) - 1)
+        return np.asarray(words.alive[places] == ids)
     is_found = np.isin(ids, words.shares.ids)
     others = ids[~is_found].tolist()
     allowed: set[int] = set()
@@ -209,14 +217,15 @@ def _meeting(wanted: Wanted, ids: list[int]) -> set[int]:
     return {row[0] for row in rows}
 
 
-def _hits(wanted: Wanted, best: Sequence[Given], words: Evidence) -> tuple[Hit, ...]:
-    """Return memories with the words they hold, which only those that are given need."""
-    by_words = set(words.shares.ids.tolist())
-    literals = words.words.keys() if words.literal else ()
-    told = [
-        Ranked(
-            each.id, each.score, words.shares.terms_of(each.id) if each.id in by_words else literals
-        )
-        for each in best
-    ]
-    return lexical.fetch(wanted, told, words.words)
+def _hits(
+    given: Sequence[Given], memories: Mapping[int, Memory], words: Evidence
+) -> tuple[Hit, ...]:
+    """Return what is given with the words that it holds."""
+    literals = tuple(words.words.values()) if words.literal else ()
+    hits = []
+    for each in given:
+        if memory := memories.get(each.id):
+            terms = words.shares.terms_of(each.id)
+            matched = tuple(word for term, word in words.words.items() if term in terms)
+            hits.append(Hit(memory, each.score, literals or matched))
+    return tuple(hits)

@@ -4,7 +4,8 @@ import pytest
 
 from memory.filters import MemoryFilter
 from memory.retrieval.explanations import explain
-from memory.retrieval.lexical import SearchRequest, search
+from memory.retrieval.lexical import SearchRequest
+from memory.retrieval.search import search
 from tests.conftest import NOW
 from tests.memory.understanding.test_telling import log_of
 
