@@ -116,7 +116,7 @@ def explain(
     wanted = Wanted([scope], request, now, lexical.synonyms_of([agent]))
     found = lexical.find(wanted)
     words = evidence.of_engine(wanted, found)
-    meaning = search.meaning_of(scope, words, request, mode).meaning
+    meaning = search.meaning_of(wanted, words, mode).meaning
     if found.literals:
         explained = _of_literals(wanted, found, ids)
     else:

@@ -18,7 +18,7 @@ from agents.models import Agent
 from memory import prepared
 from memory.filters import MemoryFilter
 from memory.llm.embeddings import Embedder, EmbeddingFailed
-from memory.models import Memory, Scope
+from memory.models import Memory
 from memory.retrieval import embedder, evidence, hybrid, lexical, ranking
 from memory.retrieval.calibration import WORDS_ALONE, evidence_of, leniency, log_odds
 from memory.retrieval.candidates import MAX_CANDIDATES, SearchRequest, Wanted
@@ -27,7 +27,7 @@ from memory.retrieval.hybrid import Weighed
 from memory.retrieval.lexical import Hit, SearchResult
 from memory.retrieval.ranking import Given, Placed
 from memory.retrieval.vectors import Floats, Ids, ScopeVectors, of_scope
-from memory.understanding import times
+from memory.understanding import synonyms, times
 from memory.understanding.times import Span
 
 MODES = ("auto", "lexical", "vector", "hybrid")
@@ -69,7 +69,7 @@ def search(
         return SearchResult(mode=_mode_of(mode, has_meaning=_model(request, mode) is not None))
     wanted = Wanted([scope], request, now, lexical.synonyms_of([agent]))
     words = evidence.gather(wanted)
-    understood = meaning_of(scope, words, request, mode)
+    understood = meaning_of(wanted, words, mode)
     meaning = understood.meaning
     spans = spans_of(wanted)
     best = rank(wanted, words, meaning, mode, spans)
@@ -92,8 +92,9 @@ def search(
     )
 
 
-def meaning_of(scope: Scope, words: Evidence, request: SearchRequest, mode: str) -> Understood:
-    """Return what a query means in a scope, or why words alone answer."""
+def meaning_of(wanted: Wanted, words: Evidence, mode: str) -> Understood:
+    """Return what a query means in its scope, or why words alone answer."""
+    [scope], request = wanted.scopes, wanted.request
     model = _model(request, mode)
     if model is None:
         return Understood(degraded=(NO_VECTORS,) if mode in {"vector", "hybrid"} else ())
@@ -104,7 +105,8 @@ def meaning_of(scope: Scope, words: Evidence, request: SearchRequest, mode: str)
     if not len(vectors.ids):
         return Understood(degraded=(NO_VECTORS,))
     try:
-        query = model.embed([request.query], seconds=settings.EMBEDDING_QUERY_SECONDS)[0]
+        text = synonyms.spelt_out(request.query, wanted.synonyms.get(scope.agent_id, ()))
+        query = model.embed([text], seconds=settings.EMBEDDING_QUERY_SECONDS)[0]
     except EmbeddingFailed as error:
         logger.warning("scope %s: words alone answer: %s", scope.pk, error)
         return Understood(degraded=(EMBEDDING_FAILED,))
