@@ -8,6 +8,7 @@ from memory.retrieval import embedder
 from memory.retrieval.calibration import MIN_SCORE
 from memory.retrieval.explanations import explain
 from memory.retrieval.lexical import SearchRequest
+from memory.retrieval.priors import lifted
 from memory.retrieval.search import search
 from memory.services.embedding import Tally, embed_rows
 from tests.conftest import NOW
@@ -165,13 +166,15 @@ def test_an_explanation_says_what_a_synonym_adds(agent, remember):
     saved = remember(agent, "ming", "Kubernetes runs the payments", name="cluster")
     give_synonyms(agent, ("k8s", "Kubernetes"))
 
-    reading, explained = explain(agent, "ming", SearchRequest("k8s"), {saved.pk: 0.5}, now=NOW)
+    score = hits(agent, "k8s")["cluster"].score
+
+    reading, explained = explain(agent, "ming", SearchRequest("k8s"), {saved.pk: score}, now=NOW)
 
     assert reading.terms["k8s"] == 1.0
     assert 0 < reading.terms["kubernet"] <= 0.7
     explanation = explained[saved.pk]
     assert {share.word for share in explanation.shares} == {"kubernet", "kuber~"}
-    assert explanation.score == hits(agent, "k8s")["cluster"].score
+    assert explanation.score == pytest.approx(lifted(explanation.before, explanation.priors))
 
 
 def test_as_many_synonyms_as_may_be_can_all_be_asked_for(agent, remember):

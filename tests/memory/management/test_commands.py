@@ -448,7 +448,7 @@ def test_evaluation_prints_a_table_and_writes_json(run, sets, tmp_path, settings
     assert lines[0][:8] == ["set", "lang", "backend", "queries", "recall@5", "recall@10",
                             "MRR@10", "nDCG@10"]  # fmt: skip
     assert lines[1][:11] == ["tea", "en", "sqlite", "1", *["1.000"] * 6, "0.000"]
-    assert lines[4] == ["Threshold", "0.22;", "answered", "by:", "lexical."]
+    assert lines[4] == ["Threshold", "0.28;", "answered", "by:", "lexical."]
     assert lines[-1] == ["greatest", "difference", *["0.000"] * 8]
     assert Agent.objects.count() == 0
 
