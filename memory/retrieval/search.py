@@ -180,7 +180,7 @@ def _may_be_recalled(wanted: Wanted, words: Evidence, ids: Ids) -> NDArray[np.bo
     what may come into it need; nearly always that is one query.
     """
     if words.alive is not None:
-        return np.isin(ids, words.alive)
+        return _are_among(ids, np.sort(words.alive))
     is_found = np.isin(ids, words.shares.ids)
     others = ids[~is_found].tolist()
     allowed: set[int] = set()
@@ -189,6 +189,14 @@ def _may_be_recalled(wanted: Wanted, words: Evidence, ids: Ids) -> NDArray[np.bo
         allowed |= _meeting(wanted, others[start : start + step])
         start, step = start + step, min(step * 4, _IN_ONE_STATEMENT)
     return np.asarray(is_found | np.isin(ids, list(allowed)))
+
+
+def _are_among(ids: Ids, ascending: Ids) -> NDArray[np.bool_]:
+    """Return which of `ids` are in `ascending`: of few `isin` takes six times as long."""
+    if not len(ascending):
+        return np.zeros(len(ids), dtype=bool)
+    places = np.minimum(np.searchsorted(ascending, ids), len(ascending) - 1)
+    return np.asarray(ascending[places] == ids)
 
 
 def _meeting(wanted: Wanted, ids: list[int]) -> set[int]:
