@@ -30,7 +30,8 @@ from memory import databases  # noqa: E402
 from memory.drafts import parse_draft  # noqa: E402
 from memory.errors import HippoError, StoreNotOpen  # noqa: E402
 from memory.models import ActorKind, Job, Memory, MemoryTerms, Scope, Store  # noqa: E402
-from memory.retrieval.lexical import SearchRequest, search  # noqa: E402
+from memory.retrieval.lexical import SearchRequest  # noqa: E402
+from memory.retrieval.search import search  # noqa: E402
 from memory.services import job_kinds, jobs, maintenance, memories  # noqa: E402
 from memory.services.moves import moving  # noqa: E402
 from memory.services.writing import Actor  # noqa: E402
