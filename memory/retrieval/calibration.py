@@ -14,7 +14,7 @@ MIN_SCORE = 0.28
 """Below it a hit is noise, by words alone as with meaning."""
 KEPT_SHARE = 0.35
 """Where noise is to be left out, what has less than this of the best one's relevance is noise."""
-WORDS_ALONE = 0.06
+WORDS_ALONE = 0.07
 """What the missing meaning is worth, so that one threshold does for both."""
 STEEPNESS, _MIDDLE = 13.2, 0.229
 _LENGTH, _USUAL_NATS, _FEW_NATS = 0.015, 20.0, 5.0

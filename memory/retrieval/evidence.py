@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +16,7 @@ from memory.retrieval.calibration import doubt
 from memory.retrieval.candidates import Wanted
 from memory.retrieval.lexical import Found
 from memory.retrieval.postings import NOTHING, WordShares
+from memory.retrieval.priors import Traits
 from memory.understanding.names import names
 
 
@@ -25,7 +26,8 @@ class Evidence:
 
     Or, of a query that is taken letter by letter, `literal` ones with their scores, best first.
     `words` are the plain words behind the terms. `doubt` speaks against the query's belonging to
-    the scope. `alive` are the ids of all that may be recalled, where that is known in memory.
+    the scope. `alive` are the sorted ids of all that may be recalled, where that is
+    known in memory, and `traits` returns what priors look at then.
     `is_askable`: there is a word to ask by; signs and greetings mean nothing.
     """
 
@@ -34,6 +36,7 @@ class Evidence:
     words: Mapping[str, str] = field(default_factory=dict)
     doubt: float = 0.0
     alive: NDArray[np.int64] | None = None
+    traits: Callable[[Iterable[int]], dict[int, Traits]] | None = None
     truncated: bool = False
     is_askable: bool = False
 
@@ -57,6 +60,7 @@ def gather(wanted: Wanted) -> Evidence:
                 words=words,
                 doubt=_doubt(wanted, shares, words),
                 alive=kept.alive(wanted.now),
+                traits=kept.traits,
                 is_askable=bool(query.weights),
             )
     return of_engine(wanted, lexical.find(wanted))
@@ -75,7 +79,7 @@ def of_engine(wanted: Wanted, found: Found) -> Evidence:
     shares = WordShares(
         np.fromiter(terms, np.int64, len(terms)),
         np.fromiter(reached, np.float64, len(terms)) / max(weighed.most, 1e-9),
-        terms.__getitem__,
+        lambda memory_id: terms.get(memory_id, ()),
         weighed.frequency,
         weighed.nats,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -16,8 +16,9 @@ from memory.retrieval.bm25f import DESCRIPTION_WEIGHT, NAME_WEIGHT, Weighed, Wei
 from memory.retrieval.calibration import evidence_of, from_log_odds
 from memory.retrieval.candidates import MAX_CANDIDATES, SearchRequest, Wanted, encoded
 from memory.retrieval.lexical import Found
-from memory.retrieval.priors import lifted, priors
+from memory.retrieval.priors import lifted, priors, use
 from memory.retrieval.search import Weighing
+from memory.understanding.times import Span
 
 _VISIBLE = 1e-6
 FIELDS = ("name", "description", "content")
@@ -115,7 +116,7 @@ def explain(
     wanted = Wanted([scope], request, now, lexical.synonyms_of([agent]))
     found = lexical.find(wanted)
     words = evidence.of_engine(wanted, found)
-    meaning = search.meaning_of(scope, words, request, mode).meaning
+    meaning = search.meaning_of(wanted, words, mode).meaning
     if found.literals:
         explained = _of_literals(wanted, found, ids)
     else:
@@ -124,7 +125,7 @@ def explain(
     spans = search.spans_of(wanted)
     memories = Memory.objects.of_scopes([scope]).in_bulk(list(explained))
     return _reading(wanted, found), {
-        pk: _with_priors(each, priors(memories[pk], spans, now=now), scores[pk])
+        pk: _with_priors(each, _priors(memories[pk], spans, now), scores[pk])
         for pk, each in explained.items()
         if pk in memories
     }
@@ -149,6 +150,11 @@ def _weighed(
             doubt=weighing.off,
         )
     return explained
+
+
+def _priors(memory: Memory, spans: Sequence[Span], now: datetime) -> dict[str, float]:
+    terms = priors(memory, spans, now=now)
+    return {**terms, "use": used} if (used := use(memory.access_count)) else terms
 
 
 def _with_priors(explained: Explanation, terms: Mapping[str, float], score: float) -> Explanation:

@@ -226,32 +226,36 @@ def _ranked(
 
 def fetch(wanted: Wanted, best: Sequence[Ranked], words: Mapping[str, str]) -> tuple[Hit, ...]:
     """Return ranked memories as hits, without those that are not to be recalled any more."""
-    if not best:
-        return ()
+    found = read(wanted, [each.id for each in best])
+    return tuple(
+        Hit(found[each.id], each.score, tuple(w for t, w in words.items() if t in each.matched))
+        for each in best
+        if each.id in found
+    )
+
+
+def read(wanted: Wanted, ids: Sequence[int]) -> dict[int, Memory]:
+    """Return memories by id, without those that are not to be recalled any more."""
+    if not ids:
+        return {}
     alias = wanted.alias
 
     def build(*ids: int) -> MemoryQuerySet:
         return Memory.objects.using(alias).filter(pk__in=ids)
 
     # the query has one shape for every ten hits: the last id fills the list up
-    ids = [each.id for each in best]
-    ids += ids[-1:] * (-len(ids) % 10)
-    rows = prepared.run(("memories", len(ids)), build, ids, alias)
+    filled = [*ids, *[ids[-1]] * (-len(ids) % 10)]
+    rows = prepared.run(("memories", len(filled)), build, filled, alias)
     scope_ids = {scope.pk for scope in wanted.scopes}
     # one may have been erased or trashed since it was ranked
     statuses = wanted.request.filter.statuses or (Status.ACTIVE,)
-    found = {
+    return {
         memory.pk: memory
         for memory in prepared.instances(Memory, rows, alias)
         if memory.status in statuses
         and memory.scope_id in scope_ids
         and (wanted.request.filter.statuses or not _has_expired(memory, wanted.now))
     }
-    return tuple(
-        Hit(found[each.id], each.score, tuple(w for t, w in words.items() if t in each.matched))
-        for each in best
-        if each.id in found
-    )
 
 
 def _has_expired(memory: Memory, now: datetime) -> bool:

@@ -24,13 +24,14 @@ from memory.models import Memory, MemoryVector, Scope, Status
 from memory.retrieval import bm25f
 from memory.retrieval.bm25f import DESCRIPTION_WEIGHT, NAME_WEIGHT, WeightedQuery
 from memory.retrieval.candidates import MAX_CANDIDATES
+from memory.retrieval.priors import Traits
 from memory.retrieval.scope_cache import ScopeCache
 
 Floats = NDArray[np.float64]
-_COLUMNS = ("pk", "status", "expires_at", "indexed__terms", "indexed__content_terms")
+_COLUMNS = ("status", "expires_at", "indexed__terms", "indexed__content_terms", *Traits._fields)
 _DEAD_SHARE = 4
 """Where more than a quarter of the places are of rows that are no more, all is built anew."""
-_TERM_BYTES, _POSTING_BYTES, _PLACE_BYTES = 500, 24, 160
+_TERM_BYTES, _POSTING_BYTES, _PLACE_BYTES = 500, 24, 500
 _REMEMBERED = 10_000
 
 
@@ -39,7 +40,7 @@ class WordShares:
     """Memories that hold a telling word of a query: ids, how much of its information each has.
 
     1 is what counts as all of it; of a long query a memory may hold more. `terms_of` returns the
-    terms of the query that one of them holds, `frequency` how many of them hold a term. `nats`
+    terms of the query that a memory holds, `frequency` how many of them hold a term. `nats`
     are the information of the whole query.
     """
 
@@ -71,6 +72,7 @@ class ScopePostings:
         self._place: dict[int, int] = {}
         self._ids = array("q")
         self._alive_until, self._lengths = array("d"), array("d")
+        self._traits: dict[int, Traits] = {}
         self._postings: dict[str, _Posting] = {}
         self._size = 0
         self._add(_rows(scope))
@@ -103,10 +105,15 @@ class ScopePostings:
             return self._shares(scope, query, now)
 
     def alive(self, now: datetime) -> NDArray[np.int64]:
-        """Return the ids of all memories that may be recalled."""
+        """Return the ids of all memories that may be recalled, sorted."""
         with self._lock:
             is_alive = np.frombuffer(self._alive_until) > now.timestamp()
-            return np.frombuffer(self._ids, dtype=np.int64)[is_alive]
+            return np.sort(np.frombuffer(self._ids, dtype=np.int64)[is_alive])
+
+    def traits(self, memory_ids: Iterable[int]) -> dict[int, Traits]:
+        """Return what speaks for memories whatever is asked, of those that are there."""
+        with self._lock:
+            return {pk: self._traits[pk] for pk in memory_ids if pk in self._traits}
 
     def _shares(self, scope: Scope, query: WeightedQuery, now: datetime) -> WordShares:
         ids = np.frombuffer(self._ids, dtype=np.int64)
@@ -138,15 +145,19 @@ class ScopePostings:
         row_of = dict(zip(ids[best].tolist(), best.tolist(), strict=True))
 
         def terms_of(memory_id: int) -> list[str]:
+            if memory_id not in row_of:
+                return []
             return [terms[row] for row in np.flatnonzero(found[:, row_of[memory_id]]).tolist()]
 
         nats = bm25f.nats_of(query, gains)
         return WordShares(ids[best], reached[best] / bm25f.most_of(nats), terms_of, frequency, nats)
 
     def _add(self, rows: Iterable[Sequence[Any]]) -> None:
-        for memory_id, status, expires_at, terms, content_terms in rows:
-            place = self._place[memory_id] = len(self._ids)
-            self._ids.append(memory_id)
+        for status, expires_at, terms, content_terms, *columns in rows:
+            traits = Traits(*columns)
+            place = self._place[traits.pk] = len(self._ids)
+            self._ids.append(traits.pk)
+            self._traits[traits.pk] = traits
             until = expires_at.timestamp() if expires_at else math.inf
             self._alive_until.append(until if status == Status.ACTIVE else -math.inf)
             self._lengths.append(content_terms)
@@ -165,6 +176,7 @@ class ScopePostings:
             place = self._place.pop(memory_id, None)
             if place is not None:
                 self._alive_until[place] = -math.inf
+                del self._traits[memory_id]
 
 
 cache: ScopeCache[ScopePostings] = ScopeCache()

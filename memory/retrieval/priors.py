@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple
 
-from memory.models import MemoryType
+from memory.models import Memory, MemoryType
 from memory.retrieval.calibration import from_log_odds, log_odds
 from memory.understanding.times import Span, preference
 
@@ -24,42 +24,39 @@ TIME = 0.5
 """What a memory gets that is of the time that the query names."""
 
 
-class Traits(Protocol):
-    """What the terms look at; a memory has it."""
+class Traits(NamedTuple):
+    """The columns that the terms look at; `writing` tells caches of their changes."""
 
-    @property
-    def created_at(self) -> datetime: ...
-    @property
-    def due_at(self) -> datetime | None: ...
-    @property
-    def importance(self) -> float: ...
-    @property
-    def pinned(self) -> bool: ...
-    @property
-    def access_count(self) -> int: ...
-    @property
-    def type(self) -> str: ...
+    pk: int
+    created_at: datetime
+    due_at: datetime | None
+    importance: float
+    pinned: bool
+    type: str
 
 
-def priors(memory: Traits, spans: Sequence[Span], *, now: datetime) -> dict[str, float]:
-    """Return each term by its name, those that add nothing left out.
+def priors(memory: Traits | Memory, spans: Sequence[Span], *, now: datetime) -> dict[str, float]:
+    """Return each term but `use` by its name, those that add nothing left out.
 
-    recency: halves in 90 days. importance: from -0.05 to 0.05. pinned. use: grows with the
-    logarithm of the recalls, up to a hundred. type. time: of `spans`, by when the memory was
-    made or is due.
+    recency: halves in 90 days. importance: from -0.05 to 0.05. pinned. type. time: of `spans`,
+    by when the memory was made or is due.
     """
     age_days = max((now - memory.created_at).total_seconds() / 86_400, 0.0)
     terms = {
         "recency": RECENCY * 0.5 ** (age_days / HALF_LIFE_DAYS),
         "importance": IMPORTANCE * (memory.importance - USUAL_IMPORTANCE),
         "pinned": PINNED * memory.pinned,
-        "use": USE * min(math.log1p(memory.access_count) / math.log1p(USED_OFTEN), 1.0),
         "type": TYPES.get(memory.type, 0.0),
     }
     if spans:
         moments = [memory.created_at, *([memory.due_at] if memory.due_at else [])]
         terms["time"] = TIME * max(preference(spans, moment) for moment in moments)
     return {name: value for name, value in terms.items() if value}
+
+
+def use(access_count: int) -> float:
+    """Return what its recalls add to a memory: by their logarithm, up to a hundred."""
+    return USE * min(math.log1p(access_count) / math.log1p(USED_OFTEN), 1.0)
 
 
 def most(spans: Sequence[Span]) -> float:

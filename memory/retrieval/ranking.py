@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from datetime import datetime
-from itertools import compress
-from operator import itemgetter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +12,8 @@ import numpy as np
 from memory import prepared
 from memory.models import Memory
 from memory.retrieval.calibration import KEPT_SHARE, STEEPNESS, from_log_odds, log_odds
-from memory.retrieval.candidates import Wanted
-from memory.retrieval.priors import least, most, priors
+from memory.retrieval.candidates import SearchRequest, Wanted
+from memory.retrieval.priors import USE, Traits, least, most, priors, use
 from memory.retrieval.vectors import Floats
 from memory.understanding.times import Span
 
@@ -38,18 +36,6 @@ class Given(NamedTuple):
     score: float
 
 
-class _Row(NamedTuple):
-    """The columns that priors look at."""
-
-    pk: int
-    created_at: datetime
-    due_at: datetime | None
-    importance: float
-    pinned: bool
-    access_count: int
-    type: str
-
-
 def contending(relevance: Floats, reach: int, spans: Sequence[Span]) -> int:
     """Return how many of the first in order priors could bring among the first `reach`."""
     if len(relevance) <= reach:
@@ -58,36 +44,59 @@ def contending(relevance: Floats, reach: int, spans: Sequence[Span]) -> int:
     return int(np.searchsorted(-relevance, -last, side="right"))
 
 
-def page(wanted: Wanted, best: Sequence[Placed], spans: Sequence[Span]) -> list[Given]:
-    """Return the memories up to the end of the page asked for and one more, with their scores.
+def shortlist(
+    wanted: Wanted,
+    best: Sequence[Placed],
+    spans: Sequence[Span],
+    known: Callable[[Iterable[int]], Mapping[int, Traits]] | None,
+) -> list[Placed]:
+    """Return, with their priors, those that may be on the page; what their use adds is not known.
 
-    `best` are those that can come into it, in order; scores fall along it. No score is above what
-    the best memory has without its neighbours: these tell where to look, not how well anything
-    fits. Where the request `cuts`, the best alone is to reach the least score; what follows it is
-    measured by it.
+    `best` are those that can come into it, in order. Nothing where none comes to the least score.
     """
-    request, bar = wanted.request, log_odds(wanted.request.min_score)
+    bar = log_odds(wanted.request.min_score)
     if not best or max(each.own for each in best) + most(spans) < bar:
         return []
-    rows = _rows(wanted, [each.id for each in best])
+    ids = [each.id for each in best]
+    traits = known(ids) if known else _traits(wanted, ids)
     lifted = []
     for each in best:
-        if row := rows.get(each.id):
-            prior = sum(priors(row, spans, now=wanted.now).values())
-            lifted.append((each.order + prior, row.created_at, each.id, each.own + prior, each))
-    lifted.sort(key=itemgetter(0, 1, 2), reverse=True)
-    cap = max((own for _, _, _, own, _ in lifted), default=-math.inf)
-    if cap < bar:
+        if one := traits.get(each.id):
+            prior = sum(priors(one, spans, now=wanted.now).values())
+            lifted.append(each._replace(order=each.order + prior, own=each.own + prior))
+    lifted.sort(key=attrgetter("order"), reverse=True)
+    if max((each.own for each in lifted), default=-math.inf) + USE < bar:
         return []
-    kept = [each for *_, each in lifted]
-    scores = [from_log_odds(min(order, cap)) for order, *_ in lifted]
-    if request.cuts:
-        least_kept = KEPT_SHARE * kept[0].relevance  # 0 of what was found letter by letter
-        is_kept = [each.relevance >= least_kept for each in kept]
-    else:
-        is_kept = [score >= request.min_score for score in scores]
-    given = [Given(each.id, score) for each, score in zip(kept, scores, strict=True)]
-    return list(compress(given, is_kept))[: request.reach]
+    last = lifted[min(wanted.request.reach, len(lifted)) - 1].order - USE
+    return [each for each in lifted if each.order >= last]
+
+
+def page(
+    request: SearchRequest, listed: Sequence[Placed], memories: Mapping[int, Memory]
+) -> list[Given]:
+    """Return the memories up to the end of the page and one more; scores fall, ties by newest.
+
+    No score is above what the best memory has without its neighbours: these tell where to look,
+    not how well anything fits. Where the request `cuts`, the best alone is to reach the least
+    score; what follows it is measured by it.
+    """
+    found = []
+    for each in listed:
+        if memory := memories.get(each.id):
+            added = use(memory.access_count)
+            found.append((each.order + added, memory.created_at, each.id, each.own + added, each))
+    found.sort(key=itemgetter(0, 1, 2), reverse=True)
+    cap = max((own for *_, own, _ in found), default=-math.inf)
+    if from_log_odds(cap) < request.min_score:
+        return []
+    # 0 of what was found letter by letter
+    least_kept = KEPT_SHARE * found[0][-1].relevance if found else 0.0
+    given = []
+    for order, _created, pk, _own, each in found:
+        score = from_log_odds(min(order, cap))
+        if each.relevance >= least_kept if request.cuts else score >= request.min_score:
+            given.append(Given(pk, score))
+    return given[: request.reach]
 
 
 def scored(best: Sequence[Placed], count: int) -> list[Given]:
@@ -96,15 +105,13 @@ def scored(best: Sequence[Placed], count: int) -> list[Given]:
     return [Given(each.id, from_log_odds(min(each.order, cap))) for each in best[:count]]
 
 
-def _rows(wanted: Wanted, ids: list[int]) -> dict[int, _Row]:
-    if not ids:
-        return {}
+def _traits(wanted: Wanted, ids: list[int]) -> dict[int, Traits]:
     alias = wanted.alias
 
     def build(*ids: int) -> Any:
-        return Memory.objects.using(alias).filter(pk__in=ids).values_list(*_Row._fields)
+        return Memory.objects.using(alias).filter(pk__in=ids).values_list(*Traits._fields)
 
     # the query has one shape for every fifty: the last id fills the list up
     filled = [*ids, *ids[-1:] * (-len(ids) % _PADDED)]
-    rows = prepared.run(("priors", len(filled)), build, filled, alias)
-    return {row[0]: _Row(*row) for row in rows}
+    rows = prepared.run(("traits", len(filled)), build, filled, alias)
+    return {row[0]: Traits(*row) for row in rows}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,9 +18,8 @@ from agents.models import Agent
 from memory import prepared
 from memory.filters import MemoryFilter
 from memory.llm.embeddings import Embedder, EmbeddingFailed
-from memory.models import Memory, Scope
+from memory.models import Memory
 from memory.retrieval import embedder, evidence, hybrid, lexical, ranking
-from memory.retrieval.bm25f import Ranked
 from memory.retrieval.calibration import WORDS_ALONE, evidence_of, leniency, log_odds
 from memory.retrieval.candidates import MAX_CANDIDATES, SearchRequest, Wanted
 from memory.retrieval.evidence import Evidence
@@ -28,7 +27,7 @@ from memory.retrieval.hybrid import Weighed
 from memory.retrieval.lexical import Hit, SearchResult
 from memory.retrieval.ranking import Given, Placed
 from memory.retrieval.vectors import Floats, Ids, ScopeVectors, of_scope
-from memory.understanding import times
+from memory.understanding import synonyms, times
 from memory.understanding.times import Span
 
 MODES = ("auto", "lexical", "vector", "hybrid")
@@ -70,26 +69,32 @@ def search(
         return SearchResult(mode=_mode_of(mode, has_meaning=_model(request, mode) is not None))
     wanted = Wanted([scope], request, now, lexical.synonyms_of([agent]))
     words = evidence.gather(wanted)
-    understood = meaning_of(scope, words, request, mode)
+    understood = meaning_of(wanted, words, mode)
     meaning = understood.meaning
     spans = spans_of(wanted)
     best = rank(wanted, words, meaning, mode, spans)
-    kept = ranking.page(wanted, best, spans)
+    listed = ranking.shortlist(wanted, best, spans, words.traits)
+    memories = lexical.read(wanted, [each.id for each in listed])
+    kept = ranking.page(request, listed, memories)
     end = request.offset + request.limit
     is_silent = bool(best) and not kept
+    if is_silent:
+        nearest = ranking.scored(best, _NEAREST)
+        memories = lexical.read(wanted, [each.id for each in nearest])
     return SearchResult(
-        _hits(wanted, kept[request.offset : end], words),
+        _hits(kept[request.offset : end], memories, words),
         words.truncated or (meaning is not None and meaning.vectors.is_cut),
         mode=_mode_of(mode, has_meaning=meaning is not None),
         degraded=understood.degraded,
         abstained=is_silent,
-        nearest=_hits(wanted, ranking.scored(best, _NEAREST), words) if is_silent else (),
+        nearest=_hits(nearest, memories, words) if is_silent else (),
         has_more=len(kept) > end,
     )
 
 
-def meaning_of(scope: Scope, words: Evidence, request: SearchRequest, mode: str) -> Understood:
-    """Return what a query means in a scope, or why words alone answer."""
+def meaning_of(wanted: Wanted, words: Evidence, mode: str) -> Understood:
+    """Return what a query means in its scope, or why words alone answer."""
+    [scope], request = wanted.scopes, wanted.request
     model = _model(request, mode)
     if model is None:
         return Understood(degraded=(NO_VECTORS,) if mode in {"vector", "hybrid"} else ())
@@ -100,7 +105,8 @@ def meaning_of(scope: Scope, words: Evidence, request: SearchRequest, mode: str)
     if not len(vectors.ids):
         return Understood(degraded=(NO_VECTORS,))
     try:
-        query = model.embed([request.query], seconds=settings.EMBEDDING_QUERY_SECONDS)[0]
+        text = synonyms.spelt_out(request.query, wanted.synonyms.get(scope.agent_id, ()))
+        query = model.embed([text], seconds=settings.EMBEDDING_QUERY_SECONDS)[0]
     except EmbeddingFailed as error:
         logger.warning("scope %s: words alone answer: %s", scope.pk, error)
         return Understood(degraded=(EMBEDDING_FAILED,))
@@ -180,7 +186,11 @@ def _may_be_recalled(wanted: Wanted, words: Evidence, ids: Ids) -> NDArray[np.bo
     what may come into it need; nearly always that is one query.
     """
     if words.alive is not None:
-        return _are_among(ids, np.sort(words.alive))
+        if not len(words.alive):
+            return np.zeros(len(ids), dtype=bool)
+        # sorted, which isin would do again
+        places = np.minimum(np.searchsorted(words.alive, ids), len(words.alive) - 1)
+        return np.asarray(words.alive[places] == ids)
     is_found = np.isin(ids, words.shares.ids)
     others = ids[~is_found].tolist()
     allowed: set[int] = set()
@@ -189,14 +199,6 @@ def _may_be_recalled(wanted: Wanted, words: Evidence, ids: Ids) -> NDArray[np.bo
         allowed |= _meeting(wanted, others[start : start + step])
         start, step = start + step, min(step * 4, _IN_ONE_STATEMENT)
     return np.asarray(is_found | np.isin(ids, list(allowed)))
-
-
-def _are_among(ids: Ids, ascending: Ids) -> NDArray[np.bool_]:
-    """Return which of `ids` are in `ascending`: of few `isin` takes six times as long."""
-    if not len(ascending):
-        return np.zeros(len(ids), dtype=bool)
-    places = np.minimum(np.searchsorted(ascending, ids), len(ascending) - 1)
-    return np.asarray(ascending[places] == ids)
 
 
 def _meeting(wanted: Wanted, ids: list[int]) -> set[int]:
@@ -217,14 +219,15 @@ def _meeting(wanted: Wanted, ids: list[int]) -> set[int]:
     return {row[0] for row in rows}
 
 
-def _hits(wanted: Wanted, best: Sequence[Given], words: Evidence) -> tuple[Hit, ...]:
-    """Return memories with the words they hold, which only those that are given need."""
-    by_words = set(words.shares.ids.tolist())
-    literals = words.words.keys() if words.literal else ()
-    told = [
-        Ranked(
-            each.id, each.score, words.shares.terms_of(each.id) if each.id in by_words else literals
-        )
-        for each in best
-    ]
-    return lexical.fetch(wanted, told, words.words)
+def _hits(
+    given: Sequence[Given], memories: Mapping[int, Memory], words: Evidence
+) -> tuple[Hit, ...]:
+    """Return what is given with the words that it holds."""
+    literals = tuple(words.words.values()) if words.literal else ()
+    hits = []
+    for each in given:
+        if memory := memories.get(each.id):
+            terms = words.shares.terms_of(each.id)
+            matched = tuple(word for term, word in words.words.items() if term in terms)
+            hits.append(Hit(memory, each.score, literals or matched))
+    return tuple(hits)

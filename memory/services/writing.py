@@ -49,7 +49,7 @@ _ATTEMPTS = 5
 _MAX_ROWS = 200
 _MAX_CHARACTERS = 500_000
 _INDEXED_FIELDS = frozenset({"name", "description", "content", "detail", "tags"})
-_CACHED_FIELDS = frozenset({"status", "expires_at"})
+_CACHED_FIELDS = frozenset({"status", "expires_at", "due_at", "importance", "pinned", "type"})
 """What searches keep in memory of a memory besides what is indexed."""
 
 

@@ -50,6 +50,20 @@ def expand(query: str, terms: Mapping[str, float], groups: Groups) -> dict[str, 
     return dict(list(added.items())[:MAX_ADDED_TERMS])
 
 
+def spelt_out(query: str, groups: Groups) -> str:
+    """Return a query with the synonyms of its words behind it, for a model to read."""
+    if not groups:
+        return query
+    folded = analyzer.fold(query[: analyzer.MAX_QUERY_CHARS])
+    terms = analyzer.query_terms(query)
+    also = []
+    for group, prepared in zip(groups, _prepared(tuple(map(tuple, groups))), strict=True):
+        asked = [_is_asked(word, folded, terms) for word in prepared]
+        if any(asked):
+            also += [word for word, is_asked in zip(group, asked, strict=True) if not is_asked]
+    return f"{query} ({', '.join(also)})" if also else query
+
+
 @lru_cache(maxsize=64)
 def _prepared(groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[_Word, ...], ...]:
     return tuple(tuple(map(_word, group)) for group in groups)

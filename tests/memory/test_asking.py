@@ -3,8 +3,13 @@
 import pytest
 
 from memory.filters import MemoryFilter
+from memory.models import MemoryVector, Scope
+from memory.retrieval import embedder
+from memory.retrieval.calibration import MIN_SCORE
 from memory.retrieval.explanations import explain
-from memory.retrieval.lexical import SearchRequest, search
+from memory.retrieval.lexical import SearchRequest
+from memory.retrieval.search import search
+from memory.services.embedding import Tally, embed_rows
 from tests.conftest import NOW
 from tests.memory.understanding.test_telling import log_of
 
@@ -160,7 +165,7 @@ def test_an_explanation_says_what_a_synonym_adds(agent, remember):
     saved = remember(agent, "ming", "Kubernetes runs the payments", name="cluster")
     give_synonyms(agent, ("k8s", "Kubernetes"))
 
-    reading, explained = explain(agent, "ming", SearchRequest("k8s"), {saved.pk}, now=NOW)
+    reading, explained = explain(agent, "ming", SearchRequest("k8s"), {saved.pk: 0.5}, now=NOW)
 
     assert reading.terms["k8s"] == 1.0
     assert 0 < reading.terms["kubernet"] <= 0.7
@@ -224,3 +229,19 @@ def test_both_engines_read_a_long_message_alike(ada, grace, remember):
 
     assert [(n, h.matched) for n, h in ours.items()] == [(n, h.matched) for n, h in theirs.items()]
     assert [h.score for h in ours.values()] == pytest.approx([h.score for h in theirs.values()])
+
+
+def test_a_synonym_that_an_operator_gave_is_not_silenced_by_meaning(agent, remember, settings):
+    settings.EMBEDDINGS = "embedded"
+    agent.memory_config.synonyms = [["satay", "peanuts"]]
+    remember(agent, "ming", "Ming is allergic to peanuts and carries an EpiPen.")
+    for number in range(8):
+        remember(agent, "ming", f"Ming moved meeting number {number} to the small room.")
+    for scope in Scope.objects.for_agent(agent):
+        list(embed_rows(MemoryVector.objects.of_scope(scope), embedder.current(), Tally()))
+
+    request = SearchRequest("satay", min_score=MIN_SCORE)
+    found = search(agent, "ming", request, now=NOW)
+
+    assert found.mode == "hybrid"
+    assert [hit.memory.content[:21] for hit in found.hits[:1]] == ["Ming is allergic to p"]

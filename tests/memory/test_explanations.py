@@ -37,9 +37,12 @@ def explained(agent, query, **options):
     return hits, *explanations.explain(agent, "u1", request, scores, now=NOW)
 
 
-def assert_adds_up(why, hit, lifts=()):
+def assert_adds_up(why, hit):
     """What is shown of a hit leads to its score, step by step."""
     words = sum(share.adds for share in why.shares)
+    if why.relevance is None:  # letter by letter
+        assert words == pytest.approx(why.before, abs=1e-9)
+        return
     assert words + why.meaning + why.beside == pytest.approx(why.relevance, abs=1e-6)
     before = 1 / (1 + math.exp(-13.2 * (why.relevance - why.doubt - 0.229)))
     assert why.before == pytest.approx(before, abs=1e-6)
@@ -128,4 +131,4 @@ def test_past_the_limit_of_candidates_it_adds_up_as_well(known, monkeypatch):
 def test_nothing_is_explained_where_nothing_is_found(known):
     assert explained(known, "xyzzy")[1].way == "nothing"
     request = SearchRequest("tea")
-    assert explanations.explain(known, "nobody", request, [1], now=NOW)[1] == {}
+    assert explanations.explain(known, "nobody", request, {1: 0.5}, now=NOW)[1] == {}

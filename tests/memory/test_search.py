@@ -749,10 +749,10 @@ def test_a_search_costs_a_fixed_number_of_queries(agent, remember, now):
     expected = {
         "when does Ming deploy": 4,
         # asked again, the scope is read into memory, and then it is not asked for candidates
-        "支付模块": 4,
+        "支付模块": 3,
         "file_name": 4,  # letter by letter at once
         "100%": 4,
-        "QA": 3,
+        "QA": 2,
         "kumquat": 2,  # the engine is asked, too, and nothing is there to fetch
         "?": 1,  # nothing to look for
     }

@@ -78,7 +78,7 @@ def test_one_agents_memories_alone_if_asked(ada, letters, remember, embed):
     assert embed("--agent", "eve") == (
         "sqlite:memory.db: 1 memories embedded by letters, 0 wait\n", "", "",
     )  # fmt: skip
-    assert letters.asked == [["Ming drinks tea"]]
+    assert letters.asked == [["Ming drinks tea. Ming drinks tea"]]
     assert "There is no agent nobody" in embed("--agent", "nobody")[2]
 
 

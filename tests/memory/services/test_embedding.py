@@ -508,7 +508,7 @@ def test_a_move_takes_vectors_along_and_old_copies_get_none(ada, letters, rememb
     }  # fmt: skip
     embed()
     assert assert_embedded(there, letters) == 2
-    assert letters.asked[1:] == [["tea\nMing drinks tea"]]
+    assert letters.asked[1:] == [["tea. Ming drinks tea"]]
     assert list(maintenance.check(there)) == []
 
 

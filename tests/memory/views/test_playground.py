@@ -65,7 +65,7 @@ def test_every_mode_is_shown_beside_the_others(agent, ask, remember):
     assert row.memory == found
     assert [cell.rank for cell in row.cells] == [1] * len(MODES)
     total = sum(share.adds for share in row.explanation.shares)
-    assert total == pytest.approx(row.explanation.before, abs=1e-9)
+    assert total == pytest.approx(row.explanation.relevance, abs=1e-6)
     assert row.explanation.score == pytest.approx(row.cells[0].score, abs=1e-9)
     assert "There are no vectors yet" in answer.content.decode()
     assert "<html" not in answer.content.decode()
