@@ -117,29 +117,31 @@ class ScopePostings:
 
     def _shares(self, scope: Scope, query: WeightedQuery, now: datetime) -> WordShares:
         ids = np.frombuffer(self._ids, dtype=np.int64)
-        postings = {t: self._postings[t] for t in query.weights if t in self._postings}
+        terms = [term for term in query.weights if term in self._postings]
+        postings = [self._postings[term] for term in terms]
+        # all postings one after the other, each with its term's row: a loop over terms takes longer
+        rows = np.repeat(np.arange(len(terms)), [len(posting.places) for posting in postings])
+        places = _joined([_integers(posting.places) for posting in postings], np.int32)
+        finds = np.array([query.weights[t] >= analyzer.MIN_FINDING_WEIGHT for t in terms], bool)
         is_candidate = np.zeros(len(ids), dtype=bool)
-        for term, posting in postings.items():
-            if query.weights[term] >= analyzer.MIN_FINDING_WEIGHT:
-                is_candidate[_integers(posting.places)] = True
+        is_candidate[places[finds[rows]]] = True
         is_candidate &= np.frombuffer(self._alive_until) > now.timestamp()
-        kept = {
-            term: (places := _integers(posting.places), is_candidate[places])
-            for term, posting in postings.items()
-        }
-        frequency = {term: int(is_kept.sum()) for term, (_, is_kept) in kept.items()}
+        is_kept = is_candidate[places]
+        rows, places = rows[is_kept], places[is_kept]
+        counts = np.bincount(rows, minlength=len(terms))
+        frequency = dict(zip(terms, counts.tolist(), strict=True))
         gains = bm25f.gains_of(query, frequency, max(scope.memory_count, 1))
         lengths = np.frombuffer(self._lengths)
         content = bm25f.content_weights(lengths, bm25f.average_length(scope))
-        reached = np.zeros(len(ids))
-        found = np.zeros((len(kept), len(ids)), dtype=bool)
-        for row, (term, (places, is_kept)) in enumerate(kept.items()):
-            posting, here = postings[term], places[is_kept]
-            times = _numbers(posting.times)[is_kept]
-            occurrences = _numbers(posting.fixed)[is_kept] + times * content[here]
-            reached[here] += gains[term] * occurrences / (bm25f.K1 + occurrences)
-            found[row, here] = True
-        best, terms = np.flatnonzero(is_candidate), list(postings)
+        fixed = _joined([_numbers(posting.fixed) for posting in postings], np.float64)
+        times = _joined([_numbers(posting.times) for posting in postings], np.float64)
+        occurrences = fixed[is_kept] + times[is_kept] * content[places]
+        gained = np.array([gains[term] for term in terms], np.float64)[rows]
+        added = gained * occurrences / (bm25f.K1 + occurrences)
+        reached = np.bincount(places, added, minlength=len(ids))
+        found = np.zeros((len(terms), len(ids)), dtype=bool)
+        found[rows, places] = True
+        best = np.flatnonzero(is_candidate)
         row_of = dict(zip(ids[best].tolist(), best.tolist(), strict=True))
 
         def terms_of(memory_id: int) -> list[str]:
@@ -226,3 +228,7 @@ def _integers(values: array[int]) -> NDArray[np.int32]:
 
 def _numbers(values: array[float]) -> Floats:
     return np.frombuffer(values)
+
+
+def _joined(arrays: Sequence[NDArray[Any]], kind: type) -> NDArray[Any]:
+    return np.concatenate(arrays) if arrays else np.zeros(0, kind)

@@ -17,7 +17,7 @@ MAX_CHARS = 2_000
 """Of longer texts the beginning and the end are read."""
 MAX_SPANS = 8
 
-_HAN = re.compile(r"[\u3400-\u9fff]+")
+_HAN, _LATIN = re.compile(r"[\u3400-\u9fff]+"), re.compile("[A-Za-z]")
 _ISO = re.compile(
     r"(?<![A-Za-z0-9_./-])(?P<year>(?:19|20)\d\d)(?:-(?P<m>\d{1,2})(?:-(?P<d>\d{1,2}))?"
     r"|/(?P<m2>\d{1,2})(?:/(?P<d2>\d{1,2}))?|\.(?P<m3>\d{1,2})\.(?P<d3>\d{1,2}))"
@@ -97,7 +97,10 @@ def _matches(text: str, today: date) -> Iterator[tuple[re.Match[str], list[Days]
     for match in _ISO.finditer(text):
         if meant := _meant(_iso, match, today):
             yield match, meant
-    for pattern, meaning in (*english.RULES, *chinese.RULES):
+    # each names at least a letter of its script
+    rules = (*(english.RULES if _LATIN.search(text) else ()),
+             *(chinese.RULES if _HAN.search(text) else ()))  # fmt: skip
+    for pattern, meaning in rules:
         for match in pattern.finditer(text):
             if _begins_word(text, match.start()) and (meant := _meant(meaning, match, today)):
                 yield match, meant

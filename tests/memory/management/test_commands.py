@@ -548,13 +548,54 @@ print(json.dumps("done"))
         assert process.rest() == ["done"]
 
     assert everything_in(installation) == before
-    kinds = ("rare word", "common word", "sentence", "save")
+    kinds = ("rare word", "common word", "sentence", "save", "duplicates")
     for backend, sizes in (("sqlite", (1_000, 2_000)), ("mysql", (1_000,))):
         figures = json.loads((tmp_path / backend).read_text())
         assert [(each["backend"], each["rows"], each["kind"]) for each in figures] == [
             (backend, rows, kind) for rows in sizes for kind in kinds
         ]
         assert all(each["search_ms"] > 0 for each in figures)
+
+
+def test_benchmark_compares_meaning_with_words(installation, tmp_path):
+    out = tmp_path / "figures"
+    code = f"""
+import django, json, pathlib, sys
+django.setup()
+from django.core.management import call_command
+from memory.management import bench
+bench._TEXTS, bench.REPEATS, bench._SAVES = 1_000, 1, 5
+bench.SCOPE_SIZE = 50
+call_command("bench_search", mode="hybrid", backend="sqlite", rows="50,100",
+             json=pathlib.Path({str(out)!r}), stdout=sys.stderr)
+print(json.dumps("done"))
+"""
+    installation.run("live", agent="ada")
+    installation.env |= {"DJANGO_SETTINGS_MODULE": "config.settings", "EMBEDDINGS": "embedded"}
+    before = everything_in(installation)
+
+    with installation.python(code) as process:
+        assert process.rest() == ["done"]
+
+    assert everything_in(installation) == before
+    figures = json.loads(out.read_text())
+    late = ("nothing cached", "after a save", "after its vector")
+    kinds = ("rare word", "common word", "sentence", *late, "save")
+    assert [(each["rows"], each["kind"]) for each in figures] == [
+        (rows, kind) for rows in (50, 100) for kind in kinds
+    ]
+    assert all("lexical_ms" in each for each in figures if each["kind"].endswith(("word", "ence")))
+
+
+def test_benchmark_without_a_model_says_so(refused):
+    assert "EMBEDDINGS=embedded" in refused("bench_search", "--mode", "hybrid")
+
+
+def test_comparison_without_its_packages_says_how_to_get_them(refused, sets):
+    message = refused("bench_peers", str(sets))
+
+    assert "chromadb" in message
+    assert "./run bench_peers" in message
 
 
 def everything_in(installed):
