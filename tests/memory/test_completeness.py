@@ -8,7 +8,8 @@ import zhconv_rs
 
 from memory import analyzer
 from memory.models import Memory, Scope
-from memory.retrieval.lexical import SearchRequest, search
+from memory.retrieval.lexical import SearchRequest
+from memory.retrieval.search import search
 from memory.services.transfers.transfer import import_lines
 from tests.conftest import NOW
 from tests.memory.services.test_evaluation import DATA
