@@ -162,8 +162,10 @@ class ScopePostings:
             self._alive_until.append(until if status == Status.ACTIVE else -math.inf)
             self._lengths.append(content_terms)
             name, description, content = (Counter(text.split()) for text in terms.split("\n"))
-            for term in name | description | content:
-                posting = self._postings.setdefault(term, _Posting())
+            for term in name.keys() | description.keys() | content.keys():
+                posting = self._postings.get(term)
+                if posting is None:
+                    posting = self._postings[term] = _Posting()
                 posting.places.append(place)
                 fixed = NAME_WEIGHT * name[term] + DESCRIPTION_WEIGHT * description[term]
                 posting.fixed.append(fixed)
