@@ -288,7 +288,9 @@ def refusals(found: Operators) -> list[str]:
             text = gettext("“%(value)s” is no type; there are: %(types)s.")
             said.append(text % {"value": value, "types": types})
         else:
-            text = gettext("“%(value)s” is no time; write 2026-03-05, for example, or, in quotes, \"last week\".")
+            text = gettext(
+                '“%(value)s” is no time; write 2026-03-05, for example, or, in quotes, "last week".'
+            )
             said.append(text % {"value": value})
     return said
 

@@ -11,6 +11,7 @@ from agents.models import Agent
 from memory import databases, endpoints
 from memory.drafts import parse_draft
 from memory.models import ActorKind
+from memory.retrieval import postings, vectors
 from memory.retrieval.lexical import SearchRequest
 from memory.retrieval.search import search
 from memory.services import memories
@@ -76,6 +77,15 @@ def _recalls_are_counted_on_request(monkeypatch):
 def _models_are_looked_up_anew():
     """What a process knows of endpoints outlives the rows of a test."""
     endpoints.forget()
+
+
+@pytest.fixture(autouse=True)
+def _no_search_is_kept_from_another_test():
+    """Forget scopes: those of the next test may have the same numbers."""
+    yield
+    postings.cache.clear()
+    postings._asked.clear()
+    vectors.cache.clear()
 
 
 @pytest.fixture

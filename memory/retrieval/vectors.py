@@ -79,7 +79,10 @@ def of_scope(scope: Scope, model: str, kept: ScopeCache[ScopeVectors] = cache) -
     key = (str(scope._state.db), scope.pk, model)
     known = kept.get(key)
     if known and known.stamp == scope.vector_stamp:
-        return known
+        # of a store that was restored the same stamp may mean something else
+        if known.is_cut or known.memory_count == scope.memory_count:
+            return known
+        known = None
     # a later stamp than the scope's is of a store that was restored
     is_behind = known is not None and known.stamp < scope.vector_stamp
     found = _renewed(known, scope, model) if known and is_behind else _load(scope, model)

@@ -53,12 +53,6 @@ def told(found):
     }
 
 
-@pytest.fixture(autouse=True)
-def _nothing_is_kept():
-    postings.cache.clear()
-    postings._asked.clear()
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_memory_and_engine_agree(agent, remember, seed, now):
     agent.memory_config.synonyms = [["tea", "coffee"], ["支付", "payment"]]
