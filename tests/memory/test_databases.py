@@ -24,6 +24,7 @@ from memory.models import (
     Memory,
     MemoryRevision,
     MemoryTerms,
+    MemoryVector,
     NodeLease,
     Scope,
     ScopeDay,
@@ -37,6 +38,7 @@ from tests.memory.test_concurrency import first_saves
 SQLITE = "sqlite:memory.db"
 MEMORY_MODELS = [
     Memory, MemoryTerms, MemoryRevision, Scope, Store, IdempotencyRecord, ScopeDay, AgentDay,
+    MemoryVector,
 ]  # fmt: skip
 
 

@@ -2,12 +2,19 @@
 
 import pytest
 from django.core.exceptions import ValidationError
+from django.utils import translation
 
 from agents.models import Agent, AuditEntry
 from memory.services import synonyms
 from memory.understanding.synonyms import MAX_GROUPS
 from tests.conftest import NOW
 from tests.memory.views.operators import make_operator
+
+
+@pytest.fixture(autouse=True)
+def _in_english():
+    with translation.override("en"):
+        yield
 
 
 @pytest.fixture
