@@ -87,7 +87,7 @@ class ScopePostings:
         return of_places + _TERM_BYTES * len(self._postings)
 
     def renew(self, scope: Scope) -> bool:
-        """Take in what was written since; return whether all is there now, and little else."""
+        """Take in what was written since; return whether all is there, and little that is dead."""
         rows = MemoryVector.objects.of_scope(scope)
         with self._lock:
             changed = list(rows.filter(stamp__gt=self.stamp).values_list("pk", flat=True))
@@ -97,7 +97,8 @@ class ScopePostings:
                 self._drop(self._place.keys() - set(rows.values_list("pk", flat=True)))
             self.stamp = scope.vector_stamp
             dead = len(self._ids) - len(self._place)
-            return dead * _DEAD_SHARE <= len(self._ids) and len(self._place) == scope.memory_count
+            # there are more where somebody saved since the scope was read
+            return dead * _DEAD_SHARE <= len(self._ids) and len(self) >= scope.memory_count
 
     def shares(self, scope: Scope, query: WeightedQuery, now: datetime) -> WordShares:
         """Return what `bm25f` says of the memories that the engine would find, in no order."""
@@ -189,15 +190,16 @@ _asked_lock = threading.Lock()
 def of_scope(scope: Scope, kept: ScopeCache[ScopePostings] = cache) -> ScopePostings | None:
     """Return the scope's words as of its stamp, or later; None where the engine is to be asked.
 
-    That is the first time in this process, since most scopes are asked once in a long while, and
-    always for a scope so large that the engine's candidates would be cut.
+    That is the first time in this process, since most scopes are asked once in a long while,
+    always for a scope so large that the engine's candidates would be cut, and where others write
+    at the same moment, so that what is here is not what `scope` counts.
     """
     key = (str(scope._state.db), scope.pk)
     known = kept.get(key)
     if scope.memory_count > MAX_CANDIDATES:
         kept.drop(key)
         return None
-    if known is None or known.stamp > scope.vector_stamp:
+    if known is None:
         if not _was_asked(key):
             return None
         known = ScopePostings(scope)

@@ -176,3 +176,31 @@ def test_an_empty_scope_finds_nothing(agent, remember, now):
 
     assert all(not result.hits and not result.abstained for result in results)
     assert np.array_equal(postings.NOTHING.ids, [])
+
+
+def test_who_read_the_scope_before_a_save_asks_the_engine(agent, remember):
+    remember(agent, "ming", "kumquat tea")
+    before = find_scope(agent, "ming")
+    postings.of_scope(before)
+    remember(agent, "ming", "kumquat pie")
+    known = postings.of_scope(find_scope(agent, "ming"))
+
+    behind = postings.of_scope(before)
+    again = postings.of_scope(find_scope(agent, "ming"))
+
+    assert (len(known), behind) == (2, None)
+    assert again is known
+
+
+def test_a_save_between_the_scope_and_its_words_makes_nothing_anew(agent, remember):
+    remember(agent, "ming", "kumquat tea")
+    postings.of_scope(find_scope(agent, "ming"))
+    known = postings.of_scope(find_scope(agent, "ming"))
+    remember(agent, "ming", "kumquat pie")
+    scope = find_scope(agent, "ming")
+    remember(agent, "ming", "kumquat jam")
+
+    behind = postings.of_scope(scope)
+
+    assert (behind, len(known)) == (None, 3)
+    assert postings.of_scope(find_scope(agent, "ming")) is known
