@@ -5,20 +5,14 @@ README.md, "Settings", lists the variables.
 
 from __future__ import annotations
 
-import contextlib
-import os
-import re
-import secrets
-import tempfile
 import zoneinfo
 from pathlib import Path
 from typing import Any
 
-import environ
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.translation import gettext_lazy as _
 
-env = environ.Env()
+from config.environment import env, model_key, number, seconds, secret_key, switch
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = Path(env.str("DATA_DIR", str(BASE_DIR / "data"))).resolve()
@@ -27,63 +21,13 @@ MEMORY_DIR = DATA_DIR / "memory"
 """The only folder that an agent's SQLite file can be in."""
 
 
-def _secret_key() -> str:
-    """Return SECRET_KEY, or the one kept in DATA_DIR, made at the first start."""
-    if key := env.str("SECRET_KEY", ""):
-        return key
-    path = DATA_DIR / "secret_key"
-    if not path.exists():
-        with tempfile.NamedTemporaryFile("w", dir=DATA_DIR) as draft:  # mode 600
-            draft.write(secrets.token_urlsafe(50))
-            draft.flush()
-            # a link appears whole and to one process only, however many start at once
-            with contextlib.suppress(FileExistsError):
-                os.link(draft.name, path)
-    key = path.read_text()
-    if not key:
-        raise ImproperlyConfigured(f"{path} is empty; delete it and start again.")
-    return key
-
-
-def _switch(name: str) -> bool:
-    """Return an on-off variable, off where it is not set."""
-    value = env.str(name, "").lower()
-    if value not in {"1", "true", "yes", "on", "0", "false", "no", "off", ""}:
-        raise ImproperlyConfigured(f"{name} must be true or false.")
-    return value in {"1", "true", "yes", "on"}
-
-
-def _number(name: str, default: int, least: int) -> int:
-    """Return a whole number of `least` or more."""
-    value = env.str(name, str(default))
-    if not value.isascii() or not value.isdigit() or int(value) < least:
-        raise ImproperlyConfigured(f"{name} must be a whole number, {least} or more; not {value}.")
-    return int(value)
-
-
-def _seconds(name: str, default: float) -> float:
-    """Return a time in seconds, 0.1 to 60."""
-    value = env.str(name, str(default))
-    if not re.fullmatch(r"\d{1,2}(\.\d{1,3})?", value) or not 0.1 <= float(value) <= 60:
-        raise ImproperlyConfigured(f"{name} must be seconds from 0.1 to 60; not {value}.")
-    return float(value)
-
-
-def _model_key(name: str) -> str:
-    """Return the key of a model's server, which is sent in a header."""
-    value = env.str(name, "")
-    if not re.fullmatch(r"[!-~]*", value):
-        raise ImproperlyConfigured(f"{name} holds a space, a line break or a letter beyond ASCII.")
-    return value
-
-
 def gettext_noop(message: str) -> str:
     """Mark a text for translation; Django's own would read the settings, not yet there."""
     return message
 
 
-SECRET_KEY = _secret_key()
-DEBUG = _switch("DEBUG")
+SECRET_KEY = secret_key(DATA_DIR)
+DEBUG = switch("DEBUG")
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 
@@ -251,7 +195,7 @@ AUTHENTICATION_BACKENDS = [
 ]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "overview"
-SIGNUP_OPEN = _switch("SIGNUP_OPEN")
+SIGNUP_OPEN = switch("SIGNUP_OPEN")
 """Whether anybody may make an account; closed by default."""
 ACCOUNT_ADAPTER = "agents.accounts.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
@@ -259,7 +203,7 @@ ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
 ACCOUNT_SESSION_REMEMBER = True
-ALLAUTH_TRUSTED_PROXY_COUNT = _number("TRUSTED_PROXY_COUNT", 0, least=0)
+ALLAUTH_TRUSTED_PROXY_COUNT = number("TRUSTED_PROXY_COUNT", 0, least=0)
 """So many proxies in front of us add to X-Forwarded-For; the rest of it anybody can write."""
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_TOTP_ISSUER = "Hippo"
@@ -303,12 +247,12 @@ if EMBEDDINGS not in {"", "embedded", "endpoint", "none"}:
 EMBEDDING_URL = env.str("EMBEDDING_URL", "")
 """An OpenAI-compatible server; with it, model and key are of the environment, too."""
 EMBEDDING_MODEL = env.str("EMBEDDING_MODEL", "")
-EMBEDDING_KEY = _model_key("EMBEDDING_KEY")
-EMBEDDING_BATCH = _number("EMBEDDING_BATCH", 32, least=1)
+EMBEDDING_KEY = model_key("EMBEDDING_KEY")
+EMBEDDING_BATCH = number("EMBEDDING_BATCH", 32, least=1)
 """So many texts are sent to it at once."""
-EMBEDDING_MAX_TOKENS = _number("EMBEDDING_MAX_TOKENS", 8_192, least=16)
+EMBEDDING_MAX_TOKENS = number("EMBEDDING_MAX_TOKENS", 8_192, least=16)
 """Of a longer text its beginning is sent."""
-EMBEDDING_QUERY_SECONDS = _seconds("EMBEDDING_QUERY_SECONDS", 1.5)
+EMBEDDING_QUERY_SECONDS = seconds("EMBEDDING_QUERY_SECONDS", 1.5)
 """So long a search waits for the vector of its question; then it goes by words."""
 if EMBEDDINGS == "endpoint" and not EMBEDDING_URL:
     raise ImproperlyConfigured("EMBEDDINGS=endpoint needs EMBEDDING_URL.")
@@ -318,7 +262,7 @@ CHAT_PROVIDER = env.str("CHAT_PROVIDER", "")
 """How the chat model is talked to: `openai`, `anthropic`, `none`; "" for what operators set."""
 CHAT_URL = env.str("CHAT_URL", "")
 CHAT_MODEL = env.str("CHAT_MODEL", "")
-CHAT_KEY = _model_key("CHAT_KEY")
+CHAT_KEY = model_key("CHAT_KEY")
 if CHAT_PROVIDER not in {"", "openai", "anthropic", "none"}:
     raise ImproperlyConfigured("CHAT_PROVIDER must be openai, anthropic or none.")
 if (CHAT_URL or CHAT_MODEL or CHAT_KEY) and not CHAT_PROVIDER:
@@ -329,11 +273,11 @@ if CHAT_PROVIDER == "openai" and not CHAT_URL:
     raise ImproperlyConfigured("CHAT_PROVIDER=openai needs CHAT_URL.")
 if max(len(EMBEDDING_MODEL), len(CHAT_MODEL)) > 200:
     raise ImproperlyConfigured("EMBEDDING_MODEL and CHAT_MODEL have 200 characters at most.")
-MODEL_PRIVATE_ADDRESSES = _switch("MODEL_PRIVATE_ADDRESSES")
+MODEL_PRIVATE_ADDRESSES = switch("MODEL_PRIVATE_ADDRESSES")
 """Whether a model may be called at a private address, that of this machine among them."""
-SEARCH_CACHE_MB = _number("SEARCH_CACHE_MB", 256, least=8)
+SEARCH_CACHE_MB = number("SEARCH_CACHE_MB", 256, least=8)
 """Words and vectors that each process keeps in memory, of the scopes it searched last."""
-IMPORT_MAX_MB = _number("IMPORT_MAX_MB", 100, least=1)
+IMPORT_MAX_MB = number("IMPORT_MAX_MB", 100, least=1)
 """So large may a file be that somebody imports."""
 JOB_FILES_DIR = DATA_DIR / "jobs"
 """Uploads and exports; web and worker share it, and no URL leads there."""
@@ -380,7 +324,7 @@ CACHES = {
 }
 if not CACHE_URL:
     (DATA_DIR / "cache").mkdir(mode=0o700, exist_ok=True)
-API_RATE_PER_MINUTE = _number("API_RATE_PER_MINUTE", 6_000, least=0)
+API_RATE_PER_MINUTE = number("API_RATE_PER_MINUTE", 6_000, least=0)
 """Requests of one key in a minute; 0: no limit."""
 REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
@@ -449,7 +393,7 @@ CELERY_BEAT_SCHEDULE = {
     },
 }
 
-TRASH_DAYS = _number("TRASH_DAYS", 30, least=1)
+TRASH_DAYS = number("TRASH_DAYS", 30, least=1)
 """After so many days in the trash a memory is erased."""
 
 # --- metrics ---------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ LENGTH_PENALTY = 0.1
 """BM25F's k1, the fields' w, and the content's b; name and description have b = 0. None
 matters much on the development sets (docs/retrieval.md has the table)."""
 ENOUGH_NATS = 24.0
+Length = TypeVar("Length", float, NDArray[np.float64])
 _FEW_TERMS = 10
 
 
@@ -149,16 +150,9 @@ def average_length(scope: Scope) -> float:
     return max(scope.content_terms / max(scope.memory_count, 1), 1.0)
 
 
-def content_weight(content_terms: int, average: float) -> float:
+def content_weight(content_terms: Length, average: float) -> Length:
     """Return what a word in a content of so many terms counts: less in a long one."""
     return CONTENT_WEIGHT / (1 - LENGTH_PENALTY + LENGTH_PENALTY * content_terms / average)
-
-
-def content_weights(content_terms: NDArray[np.float64], average: float) -> NDArray[np.float64]:
-    """Return the same for many contents."""
-    return np.asarray(
-        CONTENT_WEIGHT / (1 - LENGTH_PENALTY + LENGTH_PENALTY * content_terms / average)
-    )
 
 
 def finder(query: WeightedQuery) -> Callable[[str, float], dict[str, float]]:

@@ -190,7 +190,7 @@ def _of_words(scope: Scope, found: Found, ids: Collection[int]) -> dict[int, Exp
     if not rows:
         return {}
     query, average = found.queries[scope.pk], bm25f.average_length(scope)
-    weighed = bm25f.weigh(scope, query, (row[:4] for row in rows.values()), found.candidates.counts)
+    weighed = lexical.weigh_words(scope, found)
     explained = {}
     for memory_id, _created_at, occurrences in weighed.documents:
         if memory_id in ids:

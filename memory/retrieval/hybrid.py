@@ -27,14 +27,14 @@ NEIGHBOUR_SECONDS = 3600
 class Weighed:
     """What speaks for each memory, arrays of one length: `words`, `meaning`, `beside`.
 
-    `ids` are those with a vector, then the candidates without one, whose meaning is 0.
+    `ids` are those with a vector, then the candidates without one, whose meaning is 0. `weight`
+    is that of the meaning.
     """
 
     ids: Ids
     words: Floats
     meaning: Floats
     beside: Floats
-
     weight: float = MEANING
 
     @property

@@ -25,10 +25,12 @@ from memory.retrieval import bm25f
 from memory.retrieval.bm25f import DESCRIPTION_WEIGHT, NAME_WEIGHT, WeightedQuery
 from memory.retrieval.candidates import MAX_CANDIDATES
 from memory.retrieval.priors import Traits
-from memory.retrieval.scope_cache import ScopeCache
+from memory.retrieval.scope_cache import ScopeCache, bound_bytes
 
 Floats = NDArray[np.float64]
 _COLUMNS = ("status", "expires_at", "indexed__terms", "indexed__content_terms", *Traits._fields)
+_CACHE_SHARE = 4
+"""The words of one scope may take a quarter of the cache."""
 _DEAD_SHARE = 4
 """Where more than a quarter of the places are of rows that are no more, all is built anew."""
 _TERM_BYTES, _POSTING_BYTES, _PLACE_BYTES = 500, 24, 500
@@ -133,7 +135,7 @@ class ScopePostings:
         frequency = dict(zip(terms, counts.tolist(), strict=True))
         gains = bm25f.gains_of(query, frequency, max(scope.memory_count, 1))
         lengths = np.frombuffer(self._lengths)
-        content = bm25f.content_weights(lengths, bm25f.average_length(scope))
+        content = bm25f.content_weight(lengths, bm25f.average_length(scope))
         fixed = _joined([_numbers(posting.fixed) for posting in postings], np.float64)
         times = _joined([_numbers(posting.times) for posting in postings], np.float64)
         occurrences = fixed[is_kept] + times[is_kept] * content[places]
@@ -191,22 +193,26 @@ def of_scope(scope: Scope, kept: ScopeCache[ScopePostings] = cache) -> ScopePost
     """Return the scope's words as of its stamp, or later; None where the engine is to be asked.
 
     That is the first time in this process, since most scopes are asked once in a long while,
-    always for a scope so large that the engine's candidates would be cut, and where others write
-    at the same moment, so that what is here is not what `scope` counts.
+    always for a scope that is too large, be it for the cache or for the engine to rank all of
+    it, and where others write at the same moment, so that what is here is not what `scope` counts.
     """
     key = (str(scope._state.db), scope.pk)
-    known = kept.get(key)
-    if scope.memory_count > MAX_CANDIDATES:
+    if scope.memory_count > MAX_CANDIDATES or _largest(scope) > bound_bytes() // _CACHE_SHARE:
         kept.drop(key)
         return None
-    if known is None:
-        if not _was_asked(key):
+    known = kept.get(key)
+    if known is None or known.stamp < scope.vector_stamp:
+        if known is None and not _was_asked(key):
             return None
-        known = ScopePostings(scope)
-    elif known.stamp < scope.vector_stamp and not known.renew(scope):
-        known = ScopePostings(scope)
-    kept.keep(key, known)
+        if known is None or not known.renew(scope):
+            known = ScopePostings(scope)
+        kept.keep(key, known)
     return known if len(known) == scope.memory_count else None
+
+
+def _largest(scope: Scope) -> int:
+    """Return how much memory the contents' words take at most, before they are read."""
+    return scope.content_terms * _POSTING_BYTES
 
 
 def _was_asked(key: Hashable) -> bool:

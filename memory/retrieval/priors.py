@@ -22,6 +22,8 @@ TYPES: Mapping[str, float] = {MemoryType.FEEDBACK: 0.05, MemoryType.USER: 0.02}
 """How the agent is to work, and who the user is, matter whatever is talked about."""
 TIME = 0.5
 """What a memory gets that is of the time that the query names."""
+LEAST = -IMPORTANCE * USUAL_IMPORTANCE
+"""No memory's terms fall below it."""
 
 
 class Traits(NamedTuple):
@@ -62,12 +64,9 @@ def use(access_count: int) -> float:
 def most(spans: Sequence[Span]) -> float:
     """Return what no memory's terms exceed."""
     of_time = TIME if spans else 0.0
-    return RECENCY + IMPORTANCE / 2 + PINNED + USE + max(TYPES.values()) + of_time
-
-
-def least() -> float:
-    """Return what no memory's terms fall below."""
-    return -IMPORTANCE / 2
+    return (
+        RECENCY + IMPORTANCE * (1 - USUAL_IMPORTANCE) + PINNED + USE + max(TYPES.values()) + of_time
+    )
 
 
 def lifted(score: float, terms: Mapping[str, float]) -> float:

@@ -13,7 +13,7 @@ from memory import prepared
 from memory.models import Memory
 from memory.retrieval.calibration import KEPT_SHARE, STEEPNESS, from_log_odds, log_odds
 from memory.retrieval.candidates import SearchRequest, Wanted
-from memory.retrieval.priors import USE, Traits, least, most, priors, use
+from memory.retrieval.priors import LEAST, USE, Traits, most, priors, use
 from memory.retrieval.vectors import Floats
 from memory.understanding.times import Span
 
@@ -40,7 +40,7 @@ def contending(relevance: Floats, reach: int, spans: Sequence[Span]) -> int:
     """Return how many of the first in order priors could bring among the first `reach`."""
     if len(relevance) <= reach:
         return len(relevance)
-    last = relevance[reach - 1] - (most(spans) - least()) / STEEPNESS
+    last = relevance[reach - 1] - (most(spans) - LEAST) / STEEPNESS
     return int(np.searchsorted(-relevance, -last, side="right"))
 
 

@@ -26,40 +26,51 @@ class ScopeCache(Generic[Kept]):
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: OrderedDict[Hashable, Kept] = OrderedDict()
+        self._kept: OrderedDict[Hashable, tuple[Kept, int]] = OrderedDict()
+        self._size = 0
 
     @property
     def nbytes(self) -> int:
-        """Return how much memory all of it takes."""
-        with self._lock:
-            return sum(each.nbytes for each in self._kept.values())
+        """Return how much memory all of it took when it was kept."""
+        return self._size
 
     def get(self, key: Hashable) -> Kept | None:
         """Return what is kept under a key, and keep it longer."""
         with self._lock:
-            found = self._kept.get(key)
-            if found is not None:
-                self._kept.move_to_end(key)
-            return found
+            if key not in self._kept:
+                return None
+            self._kept.move_to_end(key)
+            return self._kept[key][0]
 
     def keep(self, key: Hashable, value: Kept) -> None:
-        """Keep a value, and let go of what was not asked for longest, past the bound."""
+        """Keep what is new or has grown, and let go of what was not asked for longest.
+
+        What alone is larger than the bound is not kept.
+        """
+        size = value.nbytes
         with self._lock:
-            self._kept[key] = value
-            self._kept.move_to_end(key)
-            size = sum(each.nbytes for each in self._kept.values())
-            while size > bound_bytes() and len(self._kept) > 1:
-                size -= self._kept.popitem(last=False)[1].nbytes
+            self._drop(key)
+            if size > bound_bytes():
+                return
+            self._kept[key] = value, size
+            self._size += size
+            while self._size > bound_bytes():
+                self._drop(next(iter(self._kept)))
 
     def drop(self, key: Hashable) -> None:
         """Forget one."""
         with self._lock:
-            self._kept.pop(key, None)
+            self._drop(key)
 
     def clear(self) -> None:
         """Forget all."""
         with self._lock:
             self._kept.clear()
+            self._size = 0
+
+    def _drop(self, key: Hashable) -> None:
+        if key in self._kept:
+            self._size -= self._kept.pop(key)[1]
 
 
 def bound_bytes() -> int:

@@ -11,10 +11,9 @@ from datetime import datetime
 from typing import Any
 
 from agents import audit
-from agents.models import Agent, AuditEntry, Identity
-from agents.roles import VIEW_CONTENT
+from agents.models import Agent, AuditEntry
 from memory.models import Scope
-from memory.services import demo
+from memory.services import demo, trying
 from memory.services.context import Measure, Prefetch, compose
 
 BEYOND = 20
@@ -47,13 +46,10 @@ def find_subjects(account: Any, agent: Agent, *, now: datetime) -> list[Subject]
     That is who a reason was given for, then itself, then the demo's people. Four queries.
     Raises what a silent store raises.
     """
-    identities = Identity.objects.filter(account=account)
-    own = [each.user_id for each in identities if each.agent_id in {None, agent.pk}]
+    own = trying.own_users(account, agent)
     known = Scope.objects.for_agent(agent).filter(user_id__in=own, memory_count__gt=0)
-    found: dict[str, Subject] = {}
-    if account.has_perm(VIEW_CONTENT):
-        for entry in audit.open_trials(account, agent, now=now):
-            found.setdefault(entry.user_id, Subject(entry.user_id, "reading", entry))
+    readings = trying.open_readings(account, agent, now=now)
+    found = {each: Subject(each, "reading", entry) for each, entry in readings.items()}
     for user_id in known.order_by("-memory_count").values_list("user_id", flat=True):
         found[user_id] = Subject(user_id, "own")
     for user_id in demo.demo_users(agent):

@@ -16,6 +16,9 @@ from memory.llm import http
 from memory.llm.embeddings import EmbeddingFailed
 from memory.llm.endpoint_embeddings import EndpointEmbeddings
 from memory.models import MemoryVector, Scope
+from memory.retrieval import embedder
+from memory.retrieval.lexical import SearchRequest
+from memory.retrieval.search import search
 from memory.services import backlog, erasure, job_kinds, jobs, maintenance, memories
 from memory.services.health import meaning
 from tests.conftest import NOW
@@ -119,6 +122,72 @@ def test_faults_now_and_then_lose_nothing(agent, server):
             break
 
     assert all(map(is_right, rows_of(agent)))
+
+
+def look(agent, **options):
+    """Search for what only words tell, and for what only a model could."""
+    request = SearchRequest("支付模块", limit=3, **options)
+    return search(agent, "ming", request, now=NOW)
+
+
+def test_a_search_answers_from_words_whatever_the_server_does_and_says_so(
+    agent, server, settings, subtests
+):
+    settings.EMBEDDING_QUERY_SECONDS = 0.3
+    save_some(agent)
+    embed()
+    assert (look(agent).mode, look(agent).degraded) == ("hybrid", ())
+
+    # a query is one text, whose index is right then
+    faults = {name: fault for name, fault in FAULTS.items() if name != "one index for all"}
+    for name, fault in faults.items():
+        with subtests.test(name):
+            endpoints_client_is_new()
+            server.fault = fault
+            began = time.monotonic()
+
+            found = look(agent)
+
+            assert time.monotonic() - began < 2
+            assert (found.mode, len(found.hits)) == ("lexical", 3)
+            assert found.degraded in {("embedding_failed",), ("no_vectors",)}
+            server.fault = None
+            endpoints_client_is_new()
+            assert (look(agent).mode, look(agent).degraded) == ("hybrid", ())
+
+
+def endpoints_client_is_new():
+    """Forget that the server failed a moment ago: the breaker would not ask it."""
+    embedder._client.cache_clear()
+
+
+def test_a_server_that_changes_its_dimension_ends_no_search(agent, server):
+    save_some(agent)
+    embed()
+    server.dimension = 128
+
+    changed = look(agent)
+
+    assert (changed.mode, changed.degraded, len(changed.hits)) == ("lexical", ("no_vectors",), 3)
+    memories.save(agent, "ming", parse_draft({"type": "user", "content": "tea"}), now=NOW)
+    for _ in range(2):
+        embed()
+    assert (look(agent).mode, look(agent).degraded) == ("hybrid", ())
+    assert {row.dimension for row in rows_of(agent)} == {128}
+
+
+def test_while_the_server_is_known_to_be_down_a_search_does_not_wait(agent, server, settings):
+    settings.EMBEDDING_QUERY_SECONDS = 0.5
+    save_some(agent)
+    embed()
+    server.fault = stalling()
+    look(agent)
+    began = time.monotonic()
+
+    found = look(agent)
+
+    assert time.monotonic() - began < 0.3
+    assert found.degraded == ("embedding_failed",)
 
 
 OUTAGES = {"refuses": None, "hangs": stalling(), "a page": model_server.html_page}

@@ -13,6 +13,7 @@ from memory.databases import store_alias
 from memory.retrieval import evidence, lexical, postings
 from memory.retrieval.candidates import SearchRequest, Wanted
 from memory.retrieval.lexical import find_scope
+from memory.retrieval.scope_cache import ScopeCache
 from memory.retrieval.search import search
 from memory.services import memories
 from tests.conftest import MING, NOW
@@ -204,3 +205,30 @@ def test_a_save_between_the_scope_and_its_words_makes_nothing_anew(agent, rememb
 
     assert (behind, len(known)) == (None, 3)
     assert postings.of_scope(find_scope(agent, "ming")) is known
+
+
+def test_the_words_of_many_scopes_stay_within_the_bound(agent, remember, settings):
+    users = [f"u{number}" for number in range(30)]
+    for user_id in users:
+        for number in range(3):
+            content = " ".join(f"w{user_id}x{n}" for n in range(60))
+            remember(agent, user_id, content, name=f"{number}")
+    kept, most = ScopeCache(), 0
+    settings.SEARCH_CACHE_MB = 1
+
+    for _ in range(2):
+        for user_id in users:
+            postings.of_scope(find_scope(agent, user_id), kept)
+            most = max(most, kept.nbytes)
+
+    keys = [(store_alias(agent), find_scope(agent, user_id).pk) for user_id in users]
+    assert 2**18 < most <= 2**19
+    assert 0 < sum(kept.get(key) is not None for key in keys) < 30
+
+
+def test_a_scope_too_large_for_the_cache_is_the_engines(agent, remember, settings):
+    remember(agent, "ming", " ".join(f"word{n}" for n in range(6_500)))
+    settings.SEARCH_CACHE_MB = 1
+
+    assert [postings.of_scope(find_scope(agent, "ming")) for _ in range(3)] == [None] * 3
+    assert search(agent, "ming", SearchRequest("word5555"), now=NOW).hits

@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from agents import audit
-from agents.models import Agent, AuditEntry, Identity
-from agents.roles import VIEW_CONTENT
+from agents.models import Agent, AuditEntry
 from memory.models import GoldenQuestion
-from memory.services import demo
+from memory.services import demo, trying
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +31,8 @@ class Access:
 
 def own_of(account: Any, agent: Agent, *, now: datetime) -> Access:
     """Return the account's own identities, and what it gave a reason for; asks no store."""
-    identities = Identity.objects.filter(account=account)
-    own = [each.user_id for each in identities if each.agent_id in {None, agent.pk}]
-    readings: dict[str, AuditEntry] = {}
-    # a permission that was taken away ends what it opened
-    if account.has_perm(VIEW_CONTENT):
-        for entry in audit.open_trials(account, agent, now=now):
-            readings.setdefault(entry.user_id, entry)
-    return Access(frozenset(own), readings)
+    own = trying.own_users(account, agent)
+    return Access(frozenset(own), trying.open_readings(account, agent, now=now))
 
 
 def access_of(account: Any, agent: Agent, *, now: datetime) -> Access:

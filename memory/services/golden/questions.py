@@ -75,7 +75,7 @@ def _lines(values: Mapping[str, Any], field: str) -> tuple[str, ...]:
         raise InvalidQuestion(field, _("At most %d lines.") % MAX_LINES)
     if any(len(line) > MAX_LINE_CHARS for line in lines):
         raise InvalidQuestion(field, _("At most %d characters a line.") % MAX_LINE_CHARS)
-    if any(not fold(line).strip() for line in lines):
+    if not all(map(fold, lines)):
         raise InvalidQuestion(field, _("Each line needs something that can be read."))
     return lines
 
@@ -185,5 +185,4 @@ def is_meant(line: str, memory: Memory) -> bool:
     """
     if line.isascii() and line.isdigit() and int(line) == memory.pk:
         return True
-    wanted = " ".join(fold(line).split())
-    return any(wanted in " ".join(fold(text).split()) for text in (memory.name, memory.content))
+    return any(fold(line) in fold(text) for text in (memory.name, memory.content))

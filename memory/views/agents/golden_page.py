@@ -123,7 +123,9 @@ def list_context(
     opened, is_silent = find_access(request, agent, now=now)
     runs = comparing.runs_of(agent)
     latest = comparing.latest_results(runs)
-    rows = [_row(each, opened, *latest.get(each.pk, (None, None))) for each in _kept(agent)]
+    rows = [
+        _row(each, opened, *latest.get(each.pk, (None, None))) for each in questions.of_agent(agent)
+    ]
     newest = runs[0] if runs else None
     return {
         "rows": rows,
@@ -138,10 +140,6 @@ def list_context(
         "reason": ReasonForm(),
         **_job_context(request, agent, newest),
     }
-
-
-def _kept(agent: Agent) -> list[GoldenQuestion]:
-    return list(questions.of_agent(agent))
 
 
 def _row(

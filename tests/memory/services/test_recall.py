@@ -7,10 +7,13 @@ import pytest
 from agents.models import Agent, MemoryConfig
 from memory.errors import MemoryOff
 from memory.filters import MemoryFilter
+from memory.retrieval.calibration import MIN_SCORE
 from memory.retrieval.lexical import SearchRequest
 from memory.services import memories
-from memory.services.recall import MAX_REMINDERS, due_reminders, recall
+from memory.services.context import prefetch
+from memory.services.recall import MAX_REMINDERS, due_reminders, least_score, look, recall
 from tests.conftest import NOW
+from tests.memory.model_server import ModelServer, failing
 from tests.memory.rows import rows_of
 
 
@@ -41,6 +44,70 @@ def test_a_recall_says_how_it_was_done(ada, remember, mode, degraded):
 
     assert (found.mode, found.degraded, len(found.hits)) == ("lexical", degraded, 1)
     assert recalled(ada, "zebra", mode=mode).degraded == degraded
+
+
+@pytest.fixture
+def chat(settings):
+    """A server that talks, whose pick is the third, then the first."""
+    with ModelServer() as server:
+        settings.CHAT_PROVIDER, settings.CHAT_URL, settings.CHAT_MODEL = "openai", server.url, "m"
+        settings.MODEL_PRIVATE_ADDRESSES = True
+        server.chat_says = '{"picked": [3, 1]}'
+        yield server
+
+
+def remember_teas(agent, remember, **config):
+    MemoryConfig.objects.filter(agent=agent).update(**config)
+    for number in range(6):
+        remember(agent, "ming", "kumquat tea " * (6 - number), name=f"tea {number}")
+    return Agent.objects.named(agent.name)
+
+
+def test_a_model_picks_for_an_agent_that_wants_it(agent, remember, chat):
+    agent = remember_teas(agent, remember, reranks=True)
+    before = look(agent, "ming", SearchRequest("kumquat tea"), now=NOW)
+    asked = len(chat.asked)
+
+    found = recalled(agent, "kumquat tea", limit=3)
+    block = prefetch(agent, "ming", "kumquat tea?", now=NOW)
+
+    names = [hit.memory.name for hit in before.hits]
+    assert (before.reranked, asked) == (None, 0)  # who only tries waits for no model
+    assert (found.reranked, found.degraded, found.has_more) == (True, (), True)
+    assert [hit.memory.name for hit in found.hits] == [names[2], names[0], names[1]]
+    assert [hit.memory.name for hit in block.hits][:2] == [names[2], names[0]]
+    assert len(chat.asked) == 2
+
+
+def test_a_model_that_fails_changes_nothing_but_what_is_said(agent, remember, chat):
+    agent = remember_teas(agent, remember, reranks=True)
+    before = look(agent, "ming", SearchRequest("kumquat tea", limit=3), now=NOW)
+    chat.fault = failing(500)
+
+    found = recalled(agent, "kumquat tea", limit=3)
+
+    assert (found.reranked, found.degraded) == (False, ("not_reranked",))
+    assert [hit.memory.pk for hit in found.hits] == [hit.memory.pk for hit in before.hits]
+    assert recalled(agent, "zebra").reranked is None
+
+
+def test_no_model_is_asked_for_an_agent_that_does_not_want_it(agent, remember, chat):
+    agent = remember_teas(agent, remember)
+
+    assert recalled(agent, "kumquat tea").reranked is None
+    assert chat.asked == []
+
+
+def test_an_agents_own_threshold_decides_what_is_noise_to_it(agent, remember):
+    agent = remember_teas(agent, remember, min_score=0.999)
+    strict = prefetch(agent, "ming", "kumquat tea?", now=NOW)
+    agent = remember_teas(agent, remember, min_score=0.0)
+    lax = prefetch(agent, "ming", "kumquat tea?", now=NOW)
+    agent = remember_teas(agent, remember, min_score=None)
+
+    assert (strict.block, strict.hits, strict.abstained) == ("", (), True)
+    assert lax.hits
+    assert (least_score(agent), recalled(agent, "zebra").abstained) == (MIN_SCORE, False)
 
 
 def test_with_memory_off_nothing_is_recalled_or_touched(ada, remember):
