@@ -151,7 +151,8 @@ def rank(
     if meaning:
         order = order[_may_be_recalled(wanted, words, weighed.ids[order])]
     ids, owned = weighed.ids[order], weighed.own[order]
-    relevance = weighed.relevance[order].round(9)
+    # float32 has no more digits, and likes are to be alike: then the newest comes first
+    relevance = weighed.relevance[order].round(6)
     count = ranking.contending(relevance, wanted.request.reach, spans)
     return [
         Placed(pk, evidence_of(each - off), evidence_of(own - off), each)
