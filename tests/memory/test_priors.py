@@ -46,7 +46,7 @@ def test_of_likes_the_one_comes_first_that_is_used(agent, remember):
 
 
 def test_a_time_in_the_query_prefers_what_is_of_it(agent, remember):
-    ages = {"a": 8, "b": 0, "c": 62, "other": 25}
+    ages = {"a": 5, "b": 0, "c": 62, "other": 25}
     for name, age in ages.items():
         remember(agent, "ming", "kumquat tea was drunk", name=name, now=NOW - timedelta(age))
     due = NOW + timedelta(1)
