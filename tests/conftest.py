@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 from django.test import TransactionTestCase
+from django.utils import translation
 from hypothesis import HealthCheck, settings
 
 from agents.models import Agent
@@ -63,6 +64,12 @@ def make_agent(name, backend):
 def agent(request, db):
     """An agent on either engine; what it is given to do must come out the same."""
     return make_agent({"sqlite": "ada", "mysql": "grace"}[request.param], request.param)
+
+
+@pytest.fixture(autouse=True)
+def _no_language_is_left_by_another_test():
+    """Begin in the language of the settings: a request leaves its own active in the thread."""
+    translation.deactivate()
 
 
 @pytest.fixture(autouse=True)
