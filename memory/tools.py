@@ -28,6 +28,7 @@ from memory.errors import (
 from memory.filters import MemoryFilter
 from memory.ids import MAX_ID
 from memory.models import ActorKind, MemoryType, Status
+from memory.numbers import whole_number
 from memory.retrieval.lexical import Hit, SearchRequest
 from memory.services import duplicates, memories
 from memory.services.context import format_block, one_line
@@ -290,8 +291,8 @@ def _arguments(arguments: Any, known: set[str]) -> dict[str, Any]:
 
 def _whole_number(value: Any, name: str, most: int) -> int:
     """Return a number from 1 to `most`; models also send it as text, or as 5.0."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
-        value = int(value)
+    if isinstance(value, str):
+        value = whole_number(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:

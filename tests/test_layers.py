@@ -9,7 +9,7 @@ LAYERS = [
     ["agents"],
     ["memory.analyzer", "memory.words", "memory.fts", "memory.fields", "memory.databases",
      "memory.files", "memory.latency", "memory.llm", "memory.recall_log", "memory.errors",
-     "memory.prepared", "memory.understanding"],
+     "memory.numbers", "memory.prepared", "memory.understanding"],
     ["memory.querysets", "memory.models", "memory.filters", "memory.drafts", "memory.ids",
      "memory.indexing", "memory.ordering", "memory.endpoints"],
     ["memory.retrieval"],

@@ -31,6 +31,7 @@ from memory.api.base import (
 from memory.drafts import MemoryDraft, parse_draft
 from memory.errors import InvalidMemory
 from memory.models import ActorKind, Memory
+from memory.numbers import whole_number
 from memory.serializers import memory_json, time_json, to_filter
 from memory.serializers.fields import NumberField
 from memory.services import duplicates, memories
@@ -303,11 +304,12 @@ class HistoryView(MemoriesBase):
     def get(self, request: Request, agent: str, memory_id: int, query: dict[str, Any]) -> Response:
         """List a memory's earlier states, newest first, trashed or not."""
         cursor, limit = query["cursor"], query["limit"]
-        if cursor and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):
+        before = whole_number(cursor, digits=9) if cursor else None
+        if cursor and before is None:
             raise ValidationError({"cursor": "This is no cursor; begin again without one."})
         revisions = memories.history(
             self.agent, query["user_id"], memory_id,
-            before_version=int(cursor) if cursor else None, limit=limit + 1,
+            before_version=before, limit=limit + 1,
         )  # fmt: skip
         results = [
             {

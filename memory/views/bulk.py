@@ -21,6 +21,7 @@ from memory.errors import InvalidMemory
 from memory.filters import MemoryFilter
 from memory.forms import BrowseForm
 from memory.models import MemoryType, Status
+from memory.numbers import whole_number
 from memory.services import bulk, library
 from memory.services.bulk import Bulk
 from memory.services.library import Shelf
@@ -116,8 +117,8 @@ def _ticked(request: PageRequest, shelves: list[Shelf], form: BrowseForm) -> lis
         wanted = form.to_filter(now=now)
         found = library.seek(shelves, form.text, wanted, limit=MAX_HITS, now=now)
         return [entry.memory.pk for entry in found.entries]
-    given = request.POST.getlist("id")
-    return [int(text) for text in given if text.isascii() and text.isdigit() and len(text) < 17]
+    given = map(whole_number, request.POST.getlist("id"))
+    return [number for number in given if number is not None]
 
 
 def _answer(request: PageRequest, text: str, *, undo: str = "") -> HttpResponse:

@@ -22,6 +22,7 @@ from agents.models import Agent, AuditAction
 from agents.preferences import PageRequest
 from memory.errors import JobNotEnded, UnknownJob
 from memory.models import Job, JobState
+from memory.numbers import whole_number
 from memory.services import job_list, jobs
 from memory.services.transfers import exporting, importing, job_files
 from memory.services.transfers.exporting import FORMATS
@@ -56,9 +57,9 @@ def job_list_page(request: PageRequest) -> HttpResponse:
         found = found.filter(state=kept["state"])
     if kept["kind"] in KIND_LABELS:
         found = found.filter(kind=kept["kind"])
-    before = request.GET.get("before", "")
-    if before.isascii() and before.isdigit() and len(before) < 19:
-        found = found.filter(pk__lt=int(before))
+    before = whole_number(request.GET.get("before", ""))
+    if before is not None:
+        found = found.filter(pk__lt=before)
     rows = list(found[: PAGE + 1])
     shown = rows[:PAGE]
     more = urlencode({**kept, "before": shown[-1].pk}) if len(rows) > PAGE else ""
@@ -159,10 +160,10 @@ def download(request: PageRequest, job: Job) -> FileResponse:
 @require_GET
 def pill(request: PageRequest) -> HttpResponse:
     """Show what of the account's runs; `job` is what ran when it was asked last."""
-    asked = request.GET.get("job", "")
+    asked = whole_number(request.GET.get("job", ""))
     ended = None
-    if asked.isascii() and asked.isdigit() and len(asked) < 19:
-        ended = job_list.visible_to(request.user).filter(pk=int(asked)).first()
+    if asked is not None:
+        ended = job_list.visible_to(request.user).filter(pk=asked).first()
         ended = ended if ended and jobs.has_ended(ended) else None
     context = {"at_work": job_list.at_work(request.user), "ended": ended}
     return render(request, "memory/_job_pill.html", context)

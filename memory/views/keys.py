@@ -21,6 +21,7 @@ from agents import keys
 from agents.models import ApiKey
 from agents.preferences import PageRequest
 from agents.roles import View, for_operators
+from memory.numbers import whole_number
 from memory.views.agents.connect import (
     answer_issued,
     call_context,
@@ -84,10 +85,10 @@ def key_list(request: PageRequest) -> HttpResponse:
 @for_key
 def rotate(request: PageRequest, key: ApiKey) -> HttpResponse:
     """Make a key in place of another, which works on for as long as was chosen."""
-    given = request.POST.get("overlap", "")
-    if not given.isascii() or not given.isdigit() or int(given) not in OVERLAPS:
+    seconds = whole_number(request.POST.get("overlap", ""))
+    if seconds is None or seconds not in OVERLAPS:
         raise Http404  # no button of ours sends it
-    overlap = timedelta(seconds=int(given))
+    overlap = timedelta(seconds=seconds)
     try:
         issued = keys.rotate(key, overlap=overlap, actor=request.user, now=timezone.now())
     except keys.NotRotatable as error:

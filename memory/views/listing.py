@@ -18,6 +18,7 @@ from memory.errors import InvalidMemory
 from memory.filters import MemoryFilter
 from memory.forms import TYPE_LABELS, BrowseForm, refusals
 from memory.models import Job, JobState, MemoryType
+from memory.numbers import whole_number
 from memory.ordering import ORDERS
 from memory.services import bulk, jobs, library
 from memory.services.library import Listing, Shelf, TypeCounts
@@ -120,9 +121,10 @@ def _found(shelves: list[Shelf], form: BrowseForm) -> tuple[Listing, TypeCounts]
     """Return a page of the hits: the cursor says how many were shown before."""
     now, query, cursor = timezone.now(), form.text, form.value["cursor"]
     wanted = form.to_filter(now=now)
-    if cursor and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 4):
+    number = whole_number(cursor or "0", digits=3)
+    if number is None:
         raise Http404
-    shown = min(int(cursor or 0), MAX_HITS)
+    shown = min(number, MAX_HITS)
     upto = min(shown + PAGE, MAX_HITS)
     found = library.seek(shelves, query, wanted, limit=upto, now=now)
     counts = found.counts

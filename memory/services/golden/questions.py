@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from agents.models import Agent, is_user_id
 from memory.analyzer import fold
 from memory.models import GoldenQuestion, GoldenRun, Memory
+from memory.numbers import whole_number
 
 MAX_CHARS = 2_000
 MAX_LINES = 20
@@ -183,6 +184,6 @@ def is_meant(line: str, memory: Memory) -> bool:
 
     Case, width and space do not matter.
     """
-    if line.isascii() and line.isdigit() and int(line) == memory.pk:
+    if whole_number(line) == memory.pk:
         return True
     return any(fold(line) in fold(text) for text in (memory.name, memory.content))

@@ -16,6 +16,7 @@ from typing import Any
 
 from memory.drafts import DRAFT_FIELDS
 from memory.models import Memory
+from memory.numbers import whole_number
 
 FIELDS = ("name", "content", "type", "tags", "description", "importance")
 """What people look at first; the others follow."""
@@ -112,7 +113,8 @@ def _number(text: str) -> Any:
 
 def _whole(text: str) -> Any:
     text = text.removeprefix("'")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else text
+    number = whole_number(text)
+    return text if number is None else number
 
 
 def _flag(text: str) -> Any:

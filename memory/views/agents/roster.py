@@ -21,6 +21,7 @@ from agents.models import Agent
 from agents.preferences import PageRequest
 from agents.roles import for_operators
 from agents.views import safe_next
+from memory.numbers import whole_number
 from memory.services import configuring
 from memory.services.figures import activity as activities
 from memory.services.figures import roster, sums
@@ -114,9 +115,7 @@ def overview(request: PageRequest, agent: Agent) -> HttpResponse:
 @for_agent
 def activity(request: PageRequest, agent: Agent) -> HttpResponse:
     """Show what was done with an agent and by which keys it was called; no contents."""
-    asked = request.GET.get("page", "")
-    is_page = asked.isascii() and asked.isdigit() and len(asked) < 4
-    number = min(max(int(asked) if is_page else 1, 1), _MOST_PAGES)
+    number = min(whole_number(request.GET.get("page", "")) or 1, _MOST_PAGES)
     events, has_more = activities.of_agent(agent, page=number, size=EVENTS)
     context: dict[str, Any] = {
         "events": events,

@@ -17,6 +17,7 @@ from django_htmx.http import reswap, retarget
 
 from agents.models import Agent
 from agents.preferences import PageRequest
+from memory.numbers import whole_number
 from memory.services import synonyms
 from memory.understanding.synonyms import MAX_GROUPS
 from memory.views.agents.page import for_agent, render_tab
@@ -50,11 +51,10 @@ def table(request: PageRequest, agent: Agent) -> HttpResponse:
 @for_agent
 def restore(request: PageRequest, agent: Agent) -> HttpResponse:
     """Put back a row that was just deleted, where it was."""
-    place = request.GET.get("place", "")
-    number = int(place) if place.isascii() and place.isdigit() and len(place) < 4 else 0
+    place = whole_number(request.GET.get("place", "")) or 0
     try:
         group = synonyms.parse(request.GET.get("words", ""))
-        synonyms.add(agent, group, place=number, actor=request.user, now=timezone.now())
+        synonyms.add(agent, group, place=place, actor=request.user, now=timezone.now())
     except ValidationError as error:
         return _done(request, agent, " ".join(error.messages))
     return _done(request, agent, _("The row is back."))
