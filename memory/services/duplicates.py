@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 import numpy as np
 from django.db import DatabaseError
@@ -56,6 +57,24 @@ class Duplicate:
     is_same: bool = False
 
 
+class _Text:
+    """What is looked for: its parts are made once, however many scopes are looked through."""
+
+    def __init__(self, content: str) -> None:
+        self.content = content
+        self.digest = content_digest(content)
+
+    @cached_property
+    def wording(self) -> likeness.Wording:
+        return likeness.wording(self.content)
+
+    @cached_property
+    def vector(self) -> NDArray[np.float32] | None:
+        """What the model that comes with Hippo makes of it; nobody waits for a server's."""
+        model = embedder.current()
+        return model.embed([self.content])[0] if isinstance(model, EmbeddedModel) else None
+
+
 def find(
     scope: Scope,
     content: str,
@@ -71,23 +90,38 @@ def find(
     `exclude` is the id of the memory that has the content, where one has. `by_meaning` also
     compares vectors: those that are stored, and the content's own where none need wait for it.
     """
+    return find_in([scope], content, now=now, limit=limit, exclude=exclude, by_meaning=by_meaning)
+
+
+def find_in(
+    scopes: Iterable[Scope],
+    content: str,
+    *,
+    now: datetime,
+    limit: int = 3,
+    exclude: int | None = None,
+    by_meaning: bool = False,
+) -> tuple[Duplicate, ...]:
+    """Return those of several scopes, as `find` does of one; the content is read once."""
     if not fold(content):
         return ()
-    exact = [each for each in find_exact(scope, content, now=now) if each.pk != exclude][:limit]
-    found = {each.pk: Duplicate(each, 1.0, is_exact=True, is_same=True) for each in exact}
-    if len(found) < limit:
-        wanted = likeness.wording(content)
-        skipped = {*found, *([exclude] if exclude else [])}
-        memories = _candidates(scope, wanted.terms, skipped, now=now)
-        cosines = _cosines(scope, content, memories, exclude) if by_meaning else {}
-        for memory in memories:
-            duplicate = _compared(wanted, memory, cosines.get(memory.pk))
-            if duplicate.likeness >= likeness.SIMILAR:
-                found[memory.pk] = duplicate
+    text = _Text(content)
+    found: list[Duplicate] = []
+    for scope in scopes:
+        exact = find_exact(scope, content, now=now, digest=text.digest)
+        exact = [each for each in exact if each.pk != exclude][:limit]
+        found += [Duplicate(each, 1.0, is_exact=True, is_same=True) for each in exact]
+        if len(exact) == limit:
+            continue
+        skipped = {each.pk for each in exact} | ({exclude} if exclude else set())
+        memories = _candidates(scope, text.wording.terms, skipped, now=now)
+        cosines = _cosines(scope, text, memories, exclude) if by_meaning else {}
+        compared = (_compared(text.wording, each, cosines.get(each.pk)) for each in memories)
+        found += [each for each in compared if each.likeness >= likeness.SIMILAR]
     return tuple(
         heapq.nlargest(
             limit,
-            found.values(),
+            found,
             key=lambda each: (each.is_exact, each.is_same, each.likeness, -each.memory.pk),
         )
     )
@@ -219,7 +253,7 @@ def _compared(wanted: likeness.Wording, memory: Memory, cosine: float | None = N
 
 
 def _cosines(
-    scope: Scope, content: str, memories: Iterable[Memory], own: int | None
+    scope: Scope, text: _Text, memories: Iterable[Memory], own: int | None
 ) -> Mapping[int, float]:
     """Return the cosine of the content's vector with that of each memory that has one."""
     model = embedder.current()
@@ -232,11 +266,8 @@ def _cosines(
         row.memory_id: (row.digest, np.frombuffer(row.vector, dtype="<f2").astype(np.float32))
         for row in rows
     }
-    mine: NDArray[np.float32] | None = None
-    if own in vectors and vectors[own][0] == content_digest(content):
-        mine = vectors[own][1]
-    elif isinstance(model, EmbeddedModel):
-        mine = model.embed([content])[0]
+    digest, kept = vectors.get(own or 0, ("", None))
+    mine = kept if digest == text.digest else text.vector
     if mine is None:
         return {}
     return {

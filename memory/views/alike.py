@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
-
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -14,6 +12,7 @@ from agents.preferences import PageRequest
 from memory.analyzer import fold
 from memory.drafts import MAX_CONTENT_BYTES, derive_name
 from memory.models import Scope, Status
+from memory.numbers import whole_number
 from memory.services import duplicates, library
 from memory.services.duplicates import Duplicate
 from memory.views.browse import find_entry
@@ -33,12 +32,15 @@ def similar(request: PageRequest) -> HttpResponse:
     """
     content = request.POST.get("content", "").replace("\r\n", "\n")[:MAX_CONTENT_BYTES]
     has_text = bool(fold(content))
-    changed = request.GET.get("memory", "")
+    changed = whole_number(request.GET.get("memory", ""))
     context = {
-        "found": _found(request, content, int(changed) if changed.isdecimal() else None),
+        "found": duplicates.find_in(
+            _scopes(request, changed), content, exclude=changed, by_meaning=True,
+            limit=_SHOWN, now=timezone.now(),
+        ),
         "suggested_name": derive_name(content) if has_text else "",
-        "is_new": has_text and not changed,
-    }
+        "is_new": has_text and changed is None,
+    }  # fmt: skip
     return render(request, "memory/_similar.html", context)
 
 
@@ -57,20 +59,8 @@ def beside(request: PageRequest, memory_id: int) -> HttpResponse:
     return render(request, "memory/_alike.html", {"found": found})
 
 
-def _found(request: PageRequest, content: str, memory_id: int | None) -> list[Duplicate]:
-    """Return what is like a text where it is to be kept; where that is not said, anywhere."""
-    now = timezone.now()
-    found = [
-        each
-        for scope in _scopes(request, memory_id)
-        for each in duplicates.find(
-            scope, content, exclude=memory_id, by_meaning=True, limit=_SHOWN, now=now
-        )
-    ]
-    return heapq.nlargest(_SHOWN, found, key=lambda each: (each.is_same, each.likeness))
-
-
 def _scopes(request: PageRequest, memory_id: int | None) -> list[Scope]:
+    """Return where a text is to be kept; where that is not said, where it may be."""
     if memory_id is not None:
         return [find_entry(request, memory_id).shelf.scope]
     shelves, _unreachable = library.reachable_shelves(request.user)

@@ -152,8 +152,8 @@ def test_a_look_takes_five_statements_at_most_and_reads_by_indexes(
     assert "vector_by_digest" in fts.explain(digested)
 
 
-def embed(agent, memory, model):
-    rows = MemoryVector.objects.of_scope(scope_of(agent)).filter(pk=memory.pk)
+def embed(agent, memory, model, user_id="ming"):
+    rows = MemoryVector.objects.of_scope(scope_of(agent, user_id)).filter(pk=memory.pk)
     [vector] = model.embed([memory.content])
     rows.update(model=model.model, dimension=len(vector), vector=vector.astype("<f2").tobytes())
 
@@ -175,3 +175,28 @@ def test_vectors_that_are_there_tell_a_paraphrase(agent, remember, settings):
         memory.pk
     ]
     assert look(agent, said, exclude=other.pk) == ()
+
+
+def test_several_scopes_are_looked_through_for_a_text_that_is_embedded_once(
+    agent, remember, settings, monkeypatch
+):
+    settings.EMBEDDINGS = "embedded"
+    model = embedded_model()
+    said = "Payment terms of the customer are 30 days."
+    nearest = remember(agent, "bob", said)
+    memory = remember(agent, "ming", "The customer pays within thirty days.")
+    embed(agent, memory, model)
+    other = remember(agent, "grace", "Payment terms of the customer are 60 days.")
+    embed(agent, other, model, "grace")
+    asked = []
+    monkeypatch.setattr(
+        model, "embed", lambda texts: asked.append(texts) or type(model).embed(model, texts)
+    )
+    scopes = [scope_of(agent, user_id) for user_id in ("ming", "grace", "bob")]
+
+    found = duplicates.find_in(scopes, said, now=NOW, by_meaning=True)
+
+    assert [each.memory.pk for each in found] == [nearest.pk, other.pk, memory.pk]
+    assert asked == [[said]]
+    assert duplicates.find_in(scopes, said, now=NOW, limit=1)[0].is_exact
+    assert duplicates.find_in([], said, now=NOW) == ()
