@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +161,6 @@ def _heads() -> str:
     return "".join(f"{_HEADS.get(name, name):>10}" for name in _COLUMNS)
 
 
-def _cells(means: dict[str, float | None] | dict[str, float]) -> str:
+def _cells(means: Mapping[str, float | None]) -> str:
     shown = ("" if (value := means.get(name)) is None else f"{value:.3f}" for name in _COLUMNS)
     return "".join(f"{text:>10}" for text in shown)
