@@ -4,7 +4,6 @@ import time
 
 import pytest
 
-from memory.llm import http
 from memory.llm.chat import Chat, Protocol
 from memory.llm.failures import Failure, ModelFailed
 from memory.llm.http import Endpoint
@@ -16,8 +15,7 @@ BOTH = pytest.mark.parametrize("protocol", list(Protocol))
 
 
 @pytest.fixture
-def server(monkeypatch):
-    monkeypatch.setattr(http, "_FIRST_PAUSE_SECONDS", 0.01)
+def server():
     with ModelServer(key="k") as server:
         yield server
 

@@ -6,25 +6,14 @@ import time
 import numpy as np
 import pytest
 
-from memory.llm import breaker, endpoint_embeddings, http
+from memory.llm import breaker, endpoint_embeddings
 from memory.llm.embeddings import EmbeddingFailed
 from memory.llm.endpoint_embeddings import EndpointEmbeddings
 from memory.llm.http import Endpoint
 from tests.memory import model_server
-from tests.memory.model_server import ModelServer, failing, stalling, vector_of
+from tests.memory.model_server import failing, stalling, vector_of
 
 TEXTS = ["Ming deploys on Fridays", "支付模块周五上线", "Bob drinks green tea", "c++ or rust?"]
-
-
-@pytest.fixture(autouse=True)
-def _short_pauses(monkeypatch):
-    monkeypatch.setattr(http, "_FIRST_PAUSE_SECONDS", 0.01)
-
-
-@pytest.fixture
-def server():
-    with ModelServer() as server:
-        yield server
 
 
 def model_at(server, **options):

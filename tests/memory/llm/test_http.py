@@ -24,17 +24,6 @@ BODY = {"model": "m", "input": ["Ming deploys on Fridays"]}
 KEY = "sk-very-secret"
 
 
-@pytest.fixture(autouse=True)
-def _short_pauses(monkeypatch):
-    monkeypatch.setattr(http, "_FIRST_PAUSE_SECONDS", 0.01)
-
-
-@pytest.fixture
-def server():
-    with ModelServer() as server:
-        yield server
-
-
 def ask(server, *, seconds=5.0, retries=2, key="", allows_private=True):
     endpoint = Endpoint(server if isinstance(server, str) else server.url, "m", key, allows_private)
     headers = {"Authorization": f"Bearer {key}"} if key else {}

@@ -49,7 +49,6 @@ def test_the_certificate_must_be_that_of_the_name(tmp_path, monkeypatch, certifi
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(path)
     monkeypatch.setenv("SSL_CERT_FILE", str(path))
-    monkeypatch.setattr(http, "_FIRST_PAUSE_SECONDS", 0.01)
     client = httpx.Client(transport=http._GuardedTransport(allows_private=True))
     monkeypatch.setattr(http, "_client", lambda _: client)
     with ModelServer(tls=context) as server, client:

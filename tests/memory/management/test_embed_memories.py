@@ -3,17 +3,7 @@
 import pytest
 from django.core.management import CommandError, call_command
 
-from memory.retrieval import embedder
 from memory.services import backlog
-from tests.memory.letters import Letters
-
-
-@pytest.fixture
-def letters(monkeypatch):
-    model = Letters()
-    monkeypatch.setattr(embedder, "current", lambda: model)
-    monkeypatch.setattr(backlog, "_tried", {})
-    return model
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import time
 from contextlib import suppress
 from datetime import timedelta
 
-import pytest
 import time_machine
 from django.db import OperationalError, connections
 from django.utils import timezone
@@ -34,14 +33,6 @@ from tests.memory.letters import Letters
 from tests.memory.rows import assert_consistent
 
 DONE = {"actor": MING, "now": NOW}
-
-
-@pytest.fixture
-def letters(monkeypatch):
-    model = Letters()
-    monkeypatch.setattr(embedder, "current", lambda: model)
-    monkeypatch.setattr(backlog, "_tried", {})
-    return model
 
 
 def rows_of(agent):

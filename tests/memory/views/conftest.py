@@ -4,6 +4,7 @@ import pytest
 from django.contrib.auth import get_user_model
 
 from agents.models import Identity
+from memory.services.health import pulses
 
 
 @pytest.fixture
@@ -29,3 +30,17 @@ def fragment(web):
         return getattr(web, method)(path, data or {}, headers=headers)
 
     return ask
+
+
+@pytest.fixture
+def olga(client, ming, settings):
+    """Ming as an operator, with everything alive and safe."""
+    ming.is_staff = True
+    ming.save()
+    settings.ALLOWED_HOSTS = ["testserver"]
+    settings.SECRET_KEY = "k" * 50
+    client.force_login(ming)
+    client.cookies["django_language"] = "en"
+    for name in (pulses.BEAT, pulses.WORKER, pulses.ROUND):
+        pulses.note(name)
+    return client

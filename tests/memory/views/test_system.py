@@ -29,20 +29,6 @@ PATIENCE_SECONDS = 3.5  # of the 3 that are promised; the machine may be busy
 ALL = (pulses.BEAT, pulses.WORKER, pulses.ROUND)
 
 
-@pytest.fixture
-def olga(client, ming, settings):
-    """Ming as an operator, with everything alive and safe."""
-    ming.is_staff = True
-    ming.save()
-    settings.ALLOWED_HOSTS = ["testserver"]
-    settings.SECRET_KEY = "k" * 50
-    client.force_login(ming)
-    client.cookies["django_language"] = "en"
-    for name in ALL:
-        pulses.note(name)
-    return client
-
-
 def report_of(client):
     return client.get("/system/").context["report"]
 

@@ -3,25 +3,14 @@
 from contextlib import suppress
 from datetime import timedelta
 
-import pytest
 from django.utils import timezone
 
 from memory.databases import store_alias
 from memory.llm.embeddings import EmbeddingFailed
 from memory.models import MemoryVector
-from memory.retrieval import embedder
 from memory.services import backlog, job_kinds, jobs
-from memory.services.health import metrics, pulses, survey
+from memory.services.health import metrics, survey
 from memory.services.health.findings import State
-from tests.memory.letters import Letters
-
-
-@pytest.fixture
-def letters(monkeypatch):
-    model = Letters()
-    monkeypatch.setattr(embedder, "current", lambda: model)
-    monkeypatch.setattr(backlog, "_tried", {})
-    return model
 
 
 def embed(now=None):
@@ -29,19 +18,6 @@ def embed(now=None):
     with suppress(EmbeddingFailed):
         job_kinds.perform(job.pk)
     return job
-
-
-@pytest.fixture
-def olga(client, ming, settings):
-    ming.is_staff = True
-    ming.save()
-    settings.ALLOWED_HOSTS = ["testserver"]
-    settings.SECRET_KEY = "k" * 50
-    client.force_login(ming)
-    client.cookies["django_language"] = "en"
-    for name in (pulses.BEAT, pulses.WORKER, pulses.ROUND):
-        pulses.note(name)
-    return client
 
 
 def report_of(client):
