@@ -16,7 +16,7 @@ from django.db.models import Q
 
 from memory import analyzer, fts, prepared
 from memory.filters import MemoryFilter
-from memory.models import Memory, Scope
+from memory.models import Memory, MemoryVector, Scope
 from memory.querysets import MemoryQuerySet
 from memory.retrieval.bm25f import WeightedQuery
 from memory.understanding import synonyms, telling
@@ -28,6 +28,8 @@ LARGE = 20_000
 WALKED, SAMPLED = 5_000, 1_000
 OFTEN = 25
 """What one in so many of the newest memories holds is common."""
+WRITTEN_LAST = 16
+"""So many memories of a scope are looked through where the engine may not find them yet."""
 COLUMNS = (
     "id", "created_at", "indexed__terms", "indexed__content_terms", "scope_id", "type",
 )  # fmt: skip
@@ -212,7 +214,7 @@ def _finding(query: WeightedQuery) -> list[str]:
 
 
 def _matching(wanted: Wanted, condition: fts.TermQuery) -> Rows:
-    """Return at most one row more than `MAX_CANDIDATES`."""
+    """Return what matches; more rows than `MAX_CANDIDATES` mean that there may be others."""
     alias, has_prefix = wanted.alias, bool(condition.prefixes)
     ids = [scope.pk for scope in wanted.scopes]
 
@@ -224,8 +226,35 @@ def _matching(wanted: Wanted, condition: fts.TermQuery) -> Rows:
     text = fts.match_text(condition, alias)
     if wanted.filter == MemoryFilter() and len(ids) == 1:
         shape = ("candidates", has_prefix, MAX_CANDIDATES)
-        return prepared.run(shape, build, (text, wanted.now, *ids), alias, convert=False)
-    return list(build(text, wanted.now, *ids))
+        rows = prepared.run(shape, build, (text, wanted.now, *ids), alias, convert=False)
+    else:
+        rows = list(build(text, wanted.now, *ids))
+    return [*rows, *_late(wanted, condition, {row[0] for row in rows})]
+
+
+def _late(wanted: Wanted, condition: fts.TermQuery, found: set[int]) -> Rows:
+    """Return what was written last and matches, as far as the engine has not `found` it yet."""
+    alias = wanted.alias
+    if fts.finds_at_once(alias):
+        return []
+
+    def build(*scope_ids: int) -> models.QuerySet[Any, Any]:
+        written = [
+            MemoryVector.objects.using(alias)
+            .filter(scope_id=scope_id)
+            .order_by("-stamp")
+            .values_list("pk", "memory__indexed__terms")[:WRITTEN_LAST]
+            for scope_id in scope_ids
+        ]
+        return written[0].union(*written[1:], all=True) if written[1:] else written[0]
+
+    ids = [scope.pk for scope in wanted.scopes]
+    written = prepared.run(("written last", len(ids)), build, ids, alias, convert=False)
+    late = [pk for pk, terms in written if pk not in found and condition.occurs_in(terms or "")]
+    if not late:
+        return []
+    memories = Memory.objects.of_scopes(wanted.scopes).filter(pk__in=late)
+    return list(wanted.recalled(memories).values_list(*COLUMNS))
 
 
 def _admitted(

@@ -96,8 +96,8 @@ def search_scopes(
     """Return the memories of several scopes in one store that hold any of the query's words.
 
     Ranked among each other, each scored by its own scope's statistics, with its own agent's
-    `synonyms`. The queries are those of one scope: candidates and memories, past
-    `candidates.MAX_CANDIDATES` candidates two more and one for every term that is admitted.
+    `synonyms`. The queries are those of one scope: candidates (two on MySQL) and memories,
+    past `candidates.MAX_CANDIDATES` candidates two more and one for every term that is admitted.
     A query without a letter, digit or symbol finds nothing.
     """
     if not scopes or request.limit < 1:

@@ -61,8 +61,8 @@ def search(
 
     `auto` is hybrid where a model embeds, and by words where none does or has yet. Ties go to the
     newest. Three queries where the scope was asked before: scope, what speaks for the best, and
-    the memories; one more for candidates where it was not, and one for what is found by meaning
-    alone. Where the model fails, words answer and `degraded` says so.
+    the memories; one more for candidates where it was not, on MySQL two, and one for what is
+    found by meaning alone. Where the model fails, words answer and `degraded` says so.
     """
     scope = lexical.find_scope(agent, user_id)
     if scope is None or request.limit < 1:

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 from datetime import timedelta
 
 import pytest
-from django.db import connections
+from django.db import connections, transaction
 from django.test.utils import CaptureQueriesContext
 
 from agents.models import Agent
@@ -16,7 +16,7 @@ from memory.filters import MemoryFilter
 from memory.fts import TermQuery
 from memory.models import Memory, Scope
 from memory.retrieval import bm25f, candidates
-from memory.retrieval.lexical import SearchRequest
+from memory.retrieval.lexical import SearchRequest, search_scopes
 from memory.retrieval.search import search
 from memory.services import memories
 from memory.services.writing import SYSTEM
@@ -740,6 +740,73 @@ def test_a_changed_memory_is_found_by_its_new_words_only(agent, remember, names_
     assert terms_left(agent, "riga") == 0
 
 
+def test_what_the_engine_does_not_find_yet_is_found(both, remember, names_found):
+    """InnoDB finds nothing before the commit, and now and then not at once after it."""
+    for agent in both:
+        old = remember(agent, "ming", "Ming pays by card", name="Card")
+        remember(agent, "bob", "Bob pays in cash", name="Bob's")
+        alias = store_alias(agent)
+        with transaction.atomic(using=alias):
+            remember(agent, "ming", "Ming pays in coins 支付", name="Coins", tags=["money"])
+            binned = remember(agent, "ming", "Ming pays in shells", name="Shells")
+            cheque = {"content": "Ming pays by cheque"}
+            memories.update(agent, "ming", old.pk, cheque, actor=SYSTEM, now=NOW)
+            memories.trash(agent, "ming", binned.pk, actor=SYSTEM, now=NOW)
+
+            found = {
+                query: sorted(names_found(agent, "ming", query, **request))
+                for query, request in {
+                    "coins": {},
+                    "pays": {},
+                    "支付": {},
+                    "cheque": {},
+                    "shells": {},
+                    "card": {},
+                    "coi": {"as_you_type": True},
+                    "pays in": {"filter": MemoryFilter(tags=("money",))},
+                    "kumquat": {},
+                }.items()
+            }
+        assert found == {
+            "coins": ["Coins"], "pays": ["Card", "Coins"], "支付": ["Coins"], "cheque": ["Card"],
+            "shells": [], "card": ["Card"], "coi": ["Coins"], "pays in": ["Coins"], "kumquat": [],
+        }, agent  # fmt: skip
+
+
+def test_in_several_scopes_too(both, remember, now):
+    for agent in both:
+        remember(agent, "ming", "tea at four", name="Tea")
+        remember(agent, "bob", "tea at five", name="Bob's")
+        with transaction.atomic(using=store_alias(agent)):
+            for user_id in ("ming", "bob", "grace"):
+                remember(agent, user_id, f"{user_id} likes coffee", name=user_id)
+            scopes = list(Scope.objects.for_agent(agent).exclude(user_id="grace"))
+
+            found = search_scopes(scopes, SearchRequest("coffee tea"), now=now)
+
+        assert {hit.memory.name for hit in found.hits} == {"Tea", "Bob's", "ming", "bob"}
+
+
+def test_the_last_written_are_read_by_an_index(grace, remember, now):
+    for number in range(40):
+        remember(grace, "ming", f"Ming pays bill {number}")
+    remember(grace, "bob", "Bob pays")
+    scopes = list(Scope.objects.for_agent(grace))
+
+    with CaptureQueriesContext(connections["mysql"]) as captured:
+        search_scopes(scopes, SearchRequest("pays"), now=now)
+    [last] = [each["sql"] for each in captured if "UNION ALL" in each["sql"]]
+    with connections["mysql"].cursor() as cursor:
+        cursor.execute(f"EXPLAIN FORMAT=TRADITIONAL {last}")
+        names = [column[0] for column in cursor.description]
+        seen = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    assert [(row["key"], row["Extra"] or "") for row in seen if row["type"] == "ref"] == [
+        ("vector_by_stamp", "Backward index scan; Using index")
+    ] * 2
+    assert {row["type"] for row in seen if row["type"] != "ref"} <= {"eq_ref", "ALL"}
+
+
 # --- cost ------------------------------------------------------------------------------
 
 
@@ -756,6 +823,8 @@ def test_a_search_costs_a_fixed_number_of_queries(agent, remember, now):
         "kumquat": 2,  # the engine is asked, too, and nothing is there to fetch
         "?": 1,  # nothing to look for
     }
+    if agent.memory_config.backend == "mysql":  # what was written last is looked through
+        expected |= {"when does Ming deploy": 5, "kumquat": 3}
 
     cost = {}
     for query in expected:
