@@ -44,6 +44,15 @@ def fresh_mysql():
             cursor.execute(f"DROP DATABASE {name}")
 
 
+def lasting_paths(folder):
+    """Return what is below a folder, without what SQLite keeps beside a database in use.
+
+    Whoever closes a database last takes that away, unless it was killed or has a thread at work.
+    """
+    paths = {*folder.rglob("*")}
+    return paths - {path.with_name(path.name + end) for path in paths for end in ("-shm", "-wal")}
+
+
 class Process:
     """A running worker that prints one JSON value a line; its errors end the test."""
 

@@ -32,7 +32,13 @@ from memory.models import (
 )
 from memory.services import maintenance, memories
 from tests.conftest import MING, NOW, make_agent
-from tests.memory.installation import Installation, crew, fresh_mysql, mysql_cursor
+from tests.memory.installation import (
+    Installation,
+    crew,
+    fresh_mysql,
+    lasting_paths,
+    mysql_cursor,
+)
 from tests.memory.test_concurrency import first_saves
 
 SQLITE = "sqlite:memory.db"
@@ -374,10 +380,6 @@ def test_freeze_of_one_agent_leaves_its_neighbour_open(agent, remember):
 # --- paths -----------------------------------------------------------------------------
 
 
-def files_below(folder):
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
-
-
 def test_no_path_leads_out_of_the_memory_folder(installation, tmp_path):
     folder = installation.memory_dir
     installation.run("create_agents", agents={"mallory": ["sqlite", ""]})
@@ -405,7 +407,7 @@ def test_no_path_leads_out_of_the_memory_folder(installation, tmp_path):
         "folder.db",
         *links,
     ]
-    before = files_below(folder.parent)
+    before = lasting_paths(folder.parent)
 
     outcome = installation.run("confine", agent="mallory", paths=paths)
 
@@ -414,8 +416,8 @@ def test_no_path_leads_out_of_the_memory_folder(installation, tmp_path):
     }
     assert refused == set(paths), {path: outcome[path] for path in set(paths) - refused}
     assert all("choose a plain file name" in error for _, error in outcome.values())
-    assert set(files_below(folder.parent)) == set(before)
-    assert files_below(tmp_path) == []
+    assert lasting_paths(folder.parent) == before
+    assert [*tmp_path.iterdir()] == []
 
 
 # --- at once ---------------------------------------------------------------------------

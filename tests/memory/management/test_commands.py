@@ -22,7 +22,7 @@ from memory.services import memories
 from memory.services.context import prefetch
 from memory.services.transfers.transfer import export_lines
 from tests.conftest import NOW, make_agent
-from tests.memory.installation import ROOT, Installation, mysql_cursor
+from tests.memory.installation import ROOT, Installation, lasting_paths, mysql_cursor
 from tests.memory.rows import row_counts
 
 pytestmark = pytest.mark.django_db(transaction=True, databases="__all__")
@@ -601,8 +601,7 @@ def test_comparison_without_its_packages_says_how_to_get_them(refused, sets):
 def everything_in(installed):
     """Return the installation's files, its MySQL databases, and the rows of both stores."""
     tables = [model._meta.db_table for model in (Memory, MemoryTerms, Scope, Store)]
-    files = [path.name for path in installed.data_dir.rglob("*") if path.suffix != ".db-shm"]
-    found = [sorted(files)]
+    found = [sorted(path.name for path in lasting_paths(installed.data_dir))]
     name = installed.env["MYSQL_URL"].rpartition("/")[2]
     with mysql_cursor() as cursor:
         cursor.execute("SHOW DATABASES")
