@@ -177,7 +177,7 @@ def test_a_server_that_changes_its_dimension_ends_no_search(agent, server):
 
 
 def test_while_the_server_is_known_to_be_down_a_search_does_not_wait(agent, server, settings):
-    settings.EMBEDDING_QUERY_SECONDS = 0.5
+    settings.EMBEDDING_QUERY_SECONDS = 1.5
     save_some(agent)
     embed()
     server.fault = stalling()
@@ -186,7 +186,7 @@ def test_while_the_server_is_known_to_be_down_a_search_does_not_wait(agent, serv
 
     found = look(agent)
 
-    assert time.monotonic() - began < 0.3
+    assert time.monotonic() - began < 1.2
     assert found.degraded == ("embedding_failed",)
 
 
@@ -204,7 +204,7 @@ def test_c065_an_outage_keeps_nobody_from_saving_and_finding(agent, server, name
 
     memory = memories.save(agent, "ming", draft, now=NOW)
 
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 5
     assert names_found(agent, "ming", "tabs") == ["tabs"]
     job = embed()
     assert (job.state, bool(backlog.failure())) == ("pending", True)

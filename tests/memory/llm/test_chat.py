@@ -93,9 +93,9 @@ def test_while_it_is_down_nobody_waits_for_it_again(server):
 
     for _ in range(5):
         with pytest.raises(ModelFailed):
-            chat.ask(PROMPT, seconds=0.2)
+            chat.ask(PROMPT, seconds=0.5)
 
-    assert time.monotonic() - began < 0.6
+    assert time.monotonic() - began < 2
     assert len(server.asked) == 1
 
 

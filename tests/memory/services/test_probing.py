@@ -32,13 +32,13 @@ def test_a_part_that_hangs_holds_nobody_up_and_keeps_one_thread(hanging):
     ask, asked = hanging
     began = time.monotonic()
 
-    first = probing.ask_all({"hanging": ask, "other": lambda: 1}, seconds=0.3)
+    first = probing.ask_all({"hanging": ask, "other": lambda: 1}, seconds=1.5)
     took = time.monotonic() - began
-    second = probing.ask_all({"hanging": ask, "other": lambda: 1}, seconds=0.3)
+    second = probing.ask_all({"hanging": ask, "other": lambda: 1}, seconds=1.5)
 
     assert first == second == {"hanging": None, "other": 1}
-    assert took < 1
-    assert time.monotonic() - began - took < 0.2  # it has had its time
+    assert took < 5
+    assert time.monotonic() - began - took < 1.2  # it has had its time
     assert len(asked) == 1
 
 

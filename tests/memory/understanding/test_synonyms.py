@@ -75,4 +75,4 @@ def test_a_full_table_is_read_in_a_moment():
         expand(query, terms, groups)
         took.append(time.perf_counter() - started)
 
-    assert min(took) < 0.05
+    assert min(took) < 0.2
