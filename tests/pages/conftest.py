@@ -6,11 +6,15 @@ from contextlib import closing
 from urllib.parse import urlsplit
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.memory.installation import fresh_mysql, mysql_cursor
 from tests.pages import chromium
 from tests.pages.site import add_account, manage, started
 
+_PATIENCE_MS = 20_000
+"""Three workers, their browsers and their servers may share two processors."""
+expect.set_options(timeout=_PATIENCE_MS)
 CHROMIUM = chromium.find()  # here, for where playwright runs already it cannot be asked
 
 
@@ -100,7 +104,7 @@ def browse(browser, site):
         )
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(_PATIENCE_MS)
         watch(page)
         page.goto(f"{site.url}/memories/")
         # the second time somebody comes the session is still there, unless a test ended it

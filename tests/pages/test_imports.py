@@ -93,8 +93,11 @@ def test_a_small_file_comes_in_without_scripts_and_pages_fit_a_phone(browse, sit
     expect(page.locator("tbody tr")).to_have_count(2)
     page.click("button:has-text('Import 2 memories')")
     addresses.append(page.url)
-    page.wait_for_timeout(3_000)
-    page.reload()
+    for _ in range(30):
+        page.wait_for_timeout(1_000)
+        page.reload()
+        if "2 new" in page.locator("#job").inner_text():
+            break
     expect(page.locator("#job")).to_contain_text("2 new")
 
     page = browse("meilin", width=360, height=700)

@@ -55,7 +55,8 @@ def test_nothing_is_asked_while_an_input_method_composes(browse):
         )
         page.wait_for_timeout(350)
     while_composing = list(asked)
-    session.send("Input.insertText", {"text": "猫"})
+    with page.expect_request(lambda sent: "q=" in sent.url):
+        session.send("Input.insertText", {"text": "猫"})
     page.wait_for_timeout(900)
 
     assert while_composing == []

@@ -61,7 +61,7 @@ def test_an_agent_is_paused_and_everything_erased_with_a_receipt(browse, site, n
     page.fill("input[name=confirm]", newcomer)
     page.click("main .btn-danger")
     receipt = page.locator("section[aria-labelledby=erase] [role=status]")
-    for _ in range(40):
+    for _ in range(120):
         expect(receipt).to_be_visible()
         if "Erased and verified" in receipt.inner_text():
             break
