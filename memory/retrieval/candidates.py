@@ -229,10 +229,15 @@ def _matching(wanted: Wanted, condition: fts.TermQuery) -> Rows:
         rows = prepared.run(shape, build, (text, wanted.now, *ids), alias, convert=False)
     else:
         rows = list(build(text, wanted.now, *ids))
-    return [*rows, *_late(wanted, condition, {row[0] for row in rows})]
+    found = {row[0] for row in rows}
+    if late := _late(wanted, condition, found):
+        # all anew, in one form: times as the driver gives them do not compare with times of Django
+        memories = Memory.objects.of_scopes(wanted.scopes).filter(pk__in=[*found, *late])
+        return list(wanted.recalled(memories).values_list(*COLUMNS))
+    return rows
 
 
-def _late(wanted: Wanted, condition: fts.TermQuery, found: set[int]) -> Rows:
+def _late(wanted: Wanted, condition: fts.TermQuery, found: set[int]) -> list[int]:
     """Return what was written last and matches, as far as the engine has not `found` it yet."""
     alias = wanted.alias
     if fts.finds_at_once(alias):
@@ -250,11 +255,7 @@ def _late(wanted: Wanted, condition: fts.TermQuery, found: set[int]) -> Rows:
 
     ids = [scope.pk for scope in wanted.scopes]
     written = prepared.run(("written last", len(ids)), build, ids, alias, convert=False)
-    late = [pk for pk, terms in written if pk not in found and condition.occurs_in(terms or "")]
-    if not late:
-        return []
-    memories = Memory.objects.of_scopes(wanted.scopes).filter(pk__in=late)
-    return list(wanted.recalled(memories).values_list(*COLUMNS))
+    return [pk for pk, terms in written if pk not in found and condition.occurs_in(terms or "")]
 
 
 def _admitted(

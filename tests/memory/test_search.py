@@ -773,6 +773,19 @@ def test_what_the_engine_does_not_find_yet_is_found(both, remember, names_found)
         }, agent  # fmt: skip
 
 
+def test_beside_what_it_finds_and_that_is_as_good(both, remember, now):
+    for agent in both:
+        remember(agent, "ming", "oolong", name="Tea 1")
+        with transaction.atomic(using=store_alias(agent)):
+            remember(agent, "ming", "oolong", name="Tea 2", now=later(1))
+            remember(agent, "ming", "oolong", name="Tea 3", now=later(-1))
+            scope = Scope.objects.of_user(agent, "ming").get()
+
+            found = search_scopes([scope], SearchRequest("oolong"), now=later(2))
+
+        assert [hit.memory.name for hit in found.hits] == ["Tea 2", "Tea 1", "Tea 3"]
+
+
 def test_in_several_scopes_too(both, remember, now):
     for agent in both:
         remember(agent, "ming", "tea at four", name="Tea")
