@@ -57,10 +57,8 @@ class TermQuery:
     def occurs_in(self, terms: str) -> bool:
         """Return whether what is indexed as `terms` matches."""
         held = set(terms.split())
-        return not held.isdisjoint(self.terms) or any(map(self._is_begun_by, held))
-
-    def _is_begun_by(self, term: str) -> bool:
-        return bool(self.prefixes) and term.startswith(self.prefixes)
+        is_held = not held.isdisjoint(self.terms)
+        return is_held or any(term.startswith(self.prefixes) for term in held)
 
     def fts5(self) -> str:
         """Return the FTS5 expression: quoted, so that no term can be an operator."""
